@@ -1,0 +1,1 @@
+//! Typed settings by section, with their defaults.

@@ -1,0 +1,1 @@
+//! The vocabulary of the event log; its doc comments are the catalogue.

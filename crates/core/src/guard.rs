@@ -1,0 +1,1 @@
+//! May this actor cause this? Says why not (IN-22).

@@ -1,0 +1,1 @@
+//! Shapes on disk, each versioned.

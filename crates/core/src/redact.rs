@@ -1,0 +1,1 @@
+//! What may never be printed (EV-18, EV-19).

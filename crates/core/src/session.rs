@@ -1,0 +1,1 @@
+//! The status of a session and its total transition function.

@@ -1,0 +1,1 @@
+//! Paths, branches and plans of checkouts (DI-45 to DI-48).

@@ -1,0 +1,1 @@
+//! From an accepted delivery to an agent that has it.

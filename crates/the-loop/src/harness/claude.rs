@@ -1,0 +1,1 @@
+//! The adapter of Claude Code (DI-35).

@@ -1,0 +1,1 @@
+//! The demo harness: an interactive program that behaves like an agent (DI-38).

@@ -1,0 +1,1 @@
+//! Reading transcripts: markers of prompts, and token use.

@@ -1,0 +1,3 @@
+//! Ways in that listen.
+
+pub mod webhook;

@@ -1,0 +1,1 @@
+//! The webhook receiver (IN-1 to IN-6).

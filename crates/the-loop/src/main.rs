@@ -1,0 +1,3 @@
+//! The binary: parse, build the world, run, exit.
+
+fn main() {}

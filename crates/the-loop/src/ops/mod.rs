@@ -1,0 +1,1 @@
+//! The operations: one function a verb, used by every surface.

@@ -1,0 +1,1 @@
+//! Every generated path, classified (ST-12).

@@ -1,0 +1,1 @@
+//! Portable records (ST-36 to ST-40).

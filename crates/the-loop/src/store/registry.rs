@@ -1,0 +1,1 @@
+//! Session records (ST-41 to ST-44).

@@ -1,0 +1,1 @@
+//! Manifests of saved work (ST-62 to ST-64).

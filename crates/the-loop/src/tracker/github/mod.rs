@@ -1,0 +1,4 @@
+//! GitHub, as far as signed webhooks need it.
+
+pub mod payload;
+pub mod signature;

@@ -1,0 +1,1 @@
+//! GitHub's webhook bodies to deliveries (IN-7).

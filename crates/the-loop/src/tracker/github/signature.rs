@@ -1,0 +1,1 @@
+//! Verifying signatures over raw bytes (IN-4, IN-5).

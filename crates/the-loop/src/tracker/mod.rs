@@ -1,0 +1,4 @@
+//! Where work items live.
+
+pub mod github;
+pub mod local;

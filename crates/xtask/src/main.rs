@@ -1,0 +1,3 @@
+//! Checks, generated documents and benchmarks.
+
+fn main() {}
