@@ -6,15 +6,13 @@
 //! kill without the proof that only a `dead` answer gives, never for a spawn over something live, and
 //! for at most one paste; a test walks every answer to every effect.
 
-mod after_crash;
 #[cfg(test)]
 mod walk;
 mod words;
 
-pub use after_crash::{ComposerHolds, Examined, Trace, examine};
 pub use words::{
-    Adoption, Alive, Cleared, Confirmation, ConfirmedBy, Effect, HoldReason, Journaled, Launch,
-    Launched, Made, Observed, Readiness, Seen, Sent, SpawnFailure, Step, Trouble, Verdict,
+    Adoption, Alive, Cleared, Confirmation, Effect, HoldReason, Journaled, Launch, Launched, Made,
+    Observed, Readiness, Seen, Sent, SpawnFailure, Step, Trouble, Verdict,
 };
 
 use crate::limits::DISPATCH_STEPS_MAX;
@@ -269,6 +267,7 @@ impl Dispatch {
             ),
             Made::Failed { retry } => self.spawn_failed(SpawnFailure::Workspace { retry }),
             Made::GaveWay => self.done(Verdict::GaveWay),
+            Made::MustWait(reason) => self.done(Verdict::Held(reason)),
         }
     }
 
@@ -289,6 +288,7 @@ impl Dispatch {
             Made::Ready => self.ask(Phase::ProbingName(Moment::Before), Effect::Probe),
             Made::Failed { retry } => self.spawn_failed(SpawnFailure::Harness { retry }),
             Made::GaveWay => self.done(Verdict::GaveWay),
+            Made::MustWait(reason) => self.done(Verdict::Held(reason)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Every answer to every effect, from every beginning (DI-10).
 
 use super::*;
+use crate::confirm::By;
 use crate::probe::TmuxState;
 
 fn holds() -> impl Iterator<Item = HoldReason> {
@@ -25,8 +26,8 @@ fn answers(effect: Effect) -> Vec<Seen> {
             .map(Seen::Send)
             .collect(),
         Effect::Confirm => [
-            Confirmation::By(ConfirmedBy::Hook),
-            Confirmation::By(ConfirmedBy::Transcript),
+            Confirmation::By(By::Hook),
+            Confirmation::By(By::Transcript),
             Confirmation::Silent { in_composer: true },
             Confirmation::Silent { in_composer: false },
             Confirmation::Interrupted,
@@ -62,12 +63,13 @@ fn answers(effect: Effect) -> Vec<Seen> {
     }
 }
 
-fn made() -> [Made; 4] {
+fn made() -> [Made; 5] {
     [
         Made::Ready,
         Made::Failed { retry: true },
         Made::Failed { retry: false },
         Made::GaveWay,
+        Made::MustWait(HoldReason::WaitingCapacity),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! The closed vocabulary between the machine and whoever performs its effects.
 
+use crate::confirm::By;
 use crate::probe::{ProvedDead, TmuxState};
 
 /// Ask for an effect, or end.
@@ -137,30 +138,11 @@ pub enum Sent {
     Unanswered,
 }
 
-/// What confirms a delivery (P3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConfirmedBy {
-    /// The harness's prompt hook.
-    Hook,
-    /// The harness's transcript.
-    Transcript,
-}
-
-impl ConfirmedBy {
-    /// The word in the inbox and in events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hook => "hook",
-            Self::Transcript => "transcript",
-        }
-    }
-}
-
 /// Outcome of waiting for confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Confirmation {
     /// The harness has it.
-    By(ConfirmedBy),
+    By(By),
     /// Nothing came in time.
     Silent {
         /// Our text still stands in the composer.
@@ -182,6 +164,8 @@ pub enum Made {
     },
     /// A verb that ends things asked for the lock (ST-25).
     GaveWay,
+    /// No room for another session now (DI-51).
+    MustWait(HoldReason),
 }
 
 /// Outcome of a record write.
@@ -407,7 +391,7 @@ pub enum Verdict {
     /// The harness has the prompt.
     Confirmed {
         /// Its evidence.
-        by: ConfirmedBy,
+        by: By,
         /// A replacement was in hand when the session turned out to live.
         averted: bool,
         /// A process was launched for it.
