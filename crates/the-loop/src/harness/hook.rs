@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
-use the_loop_core::confirm::markers_in;
 use the_loop_core::ids::{Marker, Slug, WorkItemRef};
+use the_loop_core::prompt::markers_in;
 use the_loop_core::time::Timestamp;
 
 use super::tail::LineTail;

@@ -5,8 +5,8 @@ use std::ops::AddAssign;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
-use the_loop_core::confirm::markers_in;
 use the_loop_core::ids::Marker;
+use the_loop_core::prompt::markers_in;
 use the_loop_core::time::Timestamp;
 
 use super::tail::LineTail;
