@@ -327,7 +327,7 @@ fn effect(plan: CommandPlan) -> (String, &'static str) {
     (word.to_owned(), record)
 }
 
-fn wanted(command: Command, state: &ItemState, via: Via) -> (String, &'static str) {
+fn wanted(command: Command, state: ItemState, via: Via) -> (String, &'static str) {
     let arming = matches!(command, Command::Start | Command::Contribute | Command::Do);
     let allowed = match state.policy {
         SpawnPolicy::Never => false,
@@ -372,10 +372,10 @@ fn in37_every_command_in_every_state() {
     for state in all_states() {
         for command in Command::ALL {
             for via in [Via::Comment, Via::Verb] {
-                let got = effect(plan(command, &state, via));
+                let got = effect(plan(command, state, via));
                 assert_eq!(
                     got,
-                    wanted(command, &state, via),
+                    wanted(command, state, via),
                     "{command} {via:?} {state:?}"
                 );
             }
@@ -390,7 +390,7 @@ fn in37_a_release_takes_a_pause_along() {
             resume: state.session == SessionNow::Paused,
         };
         let record = Recording::AfterActing;
-        let got = plan(Command::Resume, &state, Via::Comment);
+        let got = plan(Command::Resume, state, Via::Comment);
         assert_eq!(got, CommandPlan::Act { deed, record });
     }
 }

@@ -284,7 +284,7 @@ const TABLE: &str = "
 ";
 
 /// The row that counts, tried in the order of IN-27.
-fn row(state: &ItemState) -> &'static str {
+fn row(state: ItemState) -> &'static str {
     let none = state.session == SessionNow::None;
     if state.closed && none {
         return "closed";
@@ -353,7 +353,7 @@ fn in27_every_delivery_in_every_state() {
                         start_required: bits & 8 != 0,
                     };
                     for asks in [Asks::Presence, Asks::Text, Asks::Notice, Asks::Close] {
-                        let mut wanted = cell(row(&state), asks);
+                        let mut wanted = cell(row(state), asks);
                         if wanted == "by session" {
                             wanted = if session == SessionNow::None {
                                 "already-closed"
@@ -361,7 +361,7 @@ fn in27_every_delivery_in_every_state() {
                                 "ends"
                             };
                         }
-                        let got = match admit(asks, &state) {
+                        let got = match admit(asks, state) {
                             Admission::Deliver => "delivered",
                             Admission::Spawn => "spawns",
                             Admission::Wait => "waits",
