@@ -21,3 +21,13 @@ pub const RETRY_WAITS: [Duration; 4] = [
 pub const TMUX_ARGUMENT_BYTES_MAX: usize = 8 << 10;
 /// Characters of the WHAT part of a prompt's first line; the rest is cut (DI-25).
 pub const PROMPT_WHAT_CHARS_MAX: usize = 80;
+/// Characters of a comment on a ticket of the embedded tracker; a longer one is refused.
+pub const TICKET_COMMENT_CHARS_MAX: usize = 65_536;
+/// A temporary file of ours that is older was left by a crash and is removed (ST-20).
+pub const STALE_TEMPORARY_AGE: Duration = Duration::from_secs(600);
+/// Between two looks at a lock that another holds; the wait for it doubles up to this (ST-25).
+pub const LOCK_POLL_MAX: Duration = Duration::from_millis(100);
+/// After this long a verb that waits for a lock says who holds it (SE-9).
+pub const LOCK_NOTE_AFTER: Duration = Duration::from_secs(1);
+/// Tries to take a service lock whose file is replaced meanwhile (ST-26).
+pub const SERVICE_LOCK_TRIES: usize = 5;
