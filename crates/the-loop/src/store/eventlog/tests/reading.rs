@@ -248,16 +248,18 @@ fn ev22_the_cost_depends_on_the_answer() {
         };
         fs::write(place.log.with_file_name(name), text).unwrap();
     }
-    let counting = Arc::new(AtomicUsize::new(0));
     let look = |filter: &Filter, limit: usize| {
         let begun = std::time::Instant::now();
         let (found, _) = place.query(filter, limit);
-        counting.fetch_add(1, Ordering::SeqCst);
         (counts(&found), begun.elapsed())
     };
+    // A look at every line, which the others must not come near, whatever the machine.
+    let begun = std::time::Instant::now();
+    assert_eq!(place.query(&only("state.*"), 0).1.matched, LINES);
+    let whole = begun.elapsed();
     let (found, took) = look(&Filter::default(), 50);
     assert_eq!(found, (LINES - 50..LINES).collect::<Vec<_>>());
-    assert!(took < Duration::from_millis(100), "{took:?}");
+    assert!(took * 20 < whole, "{took:?} of {whole:?}");
     let recent = Filter {
         since: Some(start().plus(Duration::from_secs(LINES - 20))),
         ..Filter::default()
@@ -265,7 +267,7 @@ fn ev22_the_cost_depends_on_the_answer() {
     for limit in [0, 50] {
         let (found, took) = look(&recent, limit);
         assert_eq!(found, (LINES - 20..LINES).collect::<Vec<_>>());
-        assert!(took < Duration::from_millis(200), "{took:?}");
+        assert!(took * 20 < whole, "{took:?} of {whole:?}");
     }
     let middle = Filter {
         since: Some(start().plus(Duration::from_secs(100_000))),
@@ -273,6 +275,4 @@ fn ev22_the_cost_depends_on_the_answer() {
         ..Filter::default()
     };
     assert_eq!(look(&middle, 0).0, (100_000..=100_010).collect::<Vec<_>>());
-    let all = place.query(&only("state.*"), 0).1;
-    assert_eq!(all.matched, LINES);
 }
