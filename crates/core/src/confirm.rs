@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::dispatch::HoldReason;
 use crate::ids::Marker;
 use crate::time::Timestamp;
 
@@ -79,15 +80,15 @@ impl AgentState {
     }
 
     /// Why nothing may be pasted in this state; `None` when the state allows it (DI-27).
-    pub fn hold(self) -> Option<Hold> {
+    pub fn hold(self) -> Option<HoldReason> {
         match self {
             Self::Ready | Self::Working | Self::Idle => None,
-            Self::Starting | Self::Exited | Self::Unknown => Some(Hold::NotReady),
-            Self::Waiting(WaitingKind::UsageLimit) => Some(Hold::UsageLimit),
-            Self::Waiting(WaitingKind::Login) => Some(Hold::Login),
+            Self::Starting | Self::Exited | Self::Unknown => Some(HoldReason::NotReady),
+            Self::Waiting(WaitingKind::UsageLimit) => Some(HoldReason::UsageLimit),
+            Self::Waiting(WaitingKind::Login) => Some(HoldReason::Login),
             Self::Waiting(
                 WaitingKind::Permission | WaitingKind::Question | WaitingKind::Dialog,
-            ) => Some(Hold::Dialog),
+            ) => Some(HoldReason::Dialog),
         }
     }
 }
@@ -103,35 +104,6 @@ impl fmt::Display for AgentState {
             | Self::Idle
             | Self::Exited
             | Self::Unknown => f.write_str(self.as_str()),
-        }
-    }
-}
-
-/// Why the agent's own state or input line keeps a delivery waiting (DI-27); the words are those of
-/// `delivery.held`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hold {
-    /// It waits for a person's answer; a paste could give one.
-    Dialog,
-    /// It does not take input, or nobody can tell.
-    NotReady,
-    /// Its account is at a limit.
-    UsageLimit,
-    /// It needs a login.
-    Login,
-    /// Somebody's text is in its input line.
-    Draft,
-}
-
-impl Hold {
-    /// The word used in output and events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dialog => "dialog",
-            Self::NotReady => "not-ready",
-            Self::UsageLimit => "usage-limit",
-            Self::Login => "login",
-            Self::Draft => "draft",
         }
     }
 }
@@ -249,10 +221,10 @@ pub enum Composer {
 impl Composer {
     /// Why nothing may be pasted over this; `None` when the composer allows it. What cannot be seen
     /// does not hold: the agent's state and the typing time protect a person then.
-    pub fn hold(self) -> Option<Hold> {
+    pub fn hold(self) -> Option<HoldReason> {
         match self {
             Self::Empty | Self::Unknown => None,
-            Self::Draft | Self::Ours => Some(Hold::Draft),
+            Self::Draft | Self::Ours => Some(HoldReason::Draft),
         }
     }
 }
@@ -351,17 +323,4 @@ pub fn examine(attempt: &Attempt) -> Examined {
             Examined::Uncertain
         }
     }
-}
-
-/// The markers in a user's prompt: each that stands between `the-loop delivery ` and ` for ` at the
-/// beginning of a line (DI-25).
-pub fn markers_in(text: &str) -> Vec<Marker> {
-    text.lines()
-        .filter_map(|line| {
-            let (marker, _) = line
-                .strip_prefix("the-loop delivery ")?
-                .split_once(" for ")?;
-            Marker::parse(marker)
-        })
-        .collect()
 }
