@@ -219,7 +219,7 @@ pub struct ItemState {
 
 impl ItemState {
     /// Is the last recorded command one that says run (IN-38)?
-    pub fn armed(&self) -> bool {
+    pub fn armed(self) -> bool {
         self.recorded.is_some_and(Command::arms)
     }
 }

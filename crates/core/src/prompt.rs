@@ -114,7 +114,7 @@ impl Telling<'_> {
         let first_line = first_line(self.marker, self.item, &self.delivery.what());
         let fenced = excerpt(self.delivery).map(|json| fence(&json, self.nonce));
         let body = match self.template {
-            Some(template) => self.from_template(template, fenced.as_deref()),
+            Some(template) => self.fill_template(template, fenced.as_deref()),
             None => words::built_in(self, fenced.as_deref()),
         };
         Prompt {
@@ -124,7 +124,7 @@ impl Telling<'_> {
         }
     }
 
-    fn from_template(&self, template: &str, fenced: Option<&str>) -> String {
+    fn fill_template(&self, template: &str, fenced: Option<&str>) -> String {
         let directive = words::directive(self.interaction, self.item);
         let item = self.item.to_string();
         let repository = self.item.repo().to_string();

@@ -9,7 +9,7 @@ mod portable;
 mod session;
 mod ticket;
 
-pub use document::{Fault, Map};
+pub use document::{Fault, Map, to_bytes};
 pub use portable::{Control, ControlCommand, ControlSource, PortableRecord};
 pub use session::{Endpoint, SessionRecord, SpawnIntent, WorkspaceRecord, WorkspaceStrategy};
 pub use ticket::{

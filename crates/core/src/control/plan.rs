@@ -89,7 +89,7 @@ impl Rejection {
 }
 
 /// What this command does now (IN-37, SE-31).
-pub fn plan(command: Command, state: &ItemState, via: Via) -> CommandPlan {
+pub fn plan(command: Command, state: ItemState, via: Via) -> CommandPlan {
     match command {
         Command::Start | Command::Contribute | Command::Do => arm(state, via),
         Command::Resume => resume(state),
@@ -114,7 +114,7 @@ fn wish(deed: Deed) -> CommandPlan {
     }
 }
 
-fn arm(state: &ItemState, via: Via) -> CommandPlan {
+fn arm(state: ItemState, via: Via) -> CommandPlan {
     if state.closed {
         return CommandPlan::Rejected(Rejection::ItemClosed);
     }
@@ -148,7 +148,7 @@ fn arm(state: &ItemState, via: Via) -> CommandPlan {
     CommandPlan::Act { deed, record }
 }
 
-fn policy_allows(state: &ItemState, via: Via) -> bool {
+fn policy_allows(state: ItemState, via: Via) -> bool {
     match state.policy {
         SpawnPolicy::Never => false,
         SpawnPolicy::Labeled => state.labeled || via == Via::Verb,
@@ -156,7 +156,7 @@ fn policy_allows(state: &ItemState, via: Via) -> bool {
     }
 }
 
-fn resume(state: &ItemState) -> CommandPlan {
+fn resume(state: ItemState) -> CommandPlan {
     let paused = state.session == SessionNow::Paused;
     let deed = match (state.parked, paused) {
         (true, resume) => Deed::Release { resume },

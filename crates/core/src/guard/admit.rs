@@ -96,7 +96,7 @@ impl DropReason {
 }
 
 /// Looks the delivery up in the table of IN-27. Total over its inputs.
-pub fn admit(asks: Asks, state: &ItemState) -> Admission {
+pub fn admit(asks: Asks, state: ItemState) -> Admission {
     use Admission::{Deliver, Drop, Wait};
     if asks == Asks::Close {
         return match state.session {
@@ -139,7 +139,7 @@ fn may_start(asks: Asks) -> bool {
     }
 }
 
-fn without_session(state: &ItemState) -> Admission {
+fn without_session(state: ItemState) -> Admission {
     let allowed = match state.policy {
         SpawnPolicy::Never => false,
         SpawnPolicy::Labeled => state.labeled,

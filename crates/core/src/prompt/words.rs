@@ -12,7 +12,7 @@ const NAMES_MAX: usize = 50;
 /// What stands between first line and last marker.
 pub(super) fn built_in(telling: &Telling<'_>, fenced: Option<&str>) -> String {
     let mut parts = match telling.occasion {
-        Occasion::Spawn { replaces_lost } => spawn(telling, replaces_lost),
+        Occasion::Spawn { replaces_lost } => spawn(telling, replaces_lost, fenced.is_some()),
         Occasion::Event { thread_moved } => event(telling, thread_moved),
     };
     parts.push(directive(telling.interaction, telling.item));
@@ -20,7 +20,7 @@ pub(super) fn built_in(telling: &Telling<'_>, fenced: Option<&str>) -> String {
     parts.join("\n\n")
 }
 
-fn spawn(telling: &Telling<'_>, replaces_lost: bool) -> Vec<String> {
+fn spawn(telling: &Telling<'_>, replaces_lost: bool, has_fence: bool) -> Vec<String> {
     let item = telling.item;
     let place = match item.url() {
         Some(url) => format!("You work on {item}: {url}."),
@@ -32,8 +32,13 @@ fn spawn(telling: &Telling<'_>, replaces_lost: bool) -> Vec<String> {
     } else {
         ""
     };
+    let below = if has_fence {
+        " What started this session is quoted below."
+    } else {
+        ""
+    };
     vec![
-        format!("{place}{lost}"),
+        format!("{place}{lost}{below}"),
         format!(
             "First read the whole thread{}: comments written before this prompt were not delivered to \
              you. Then do what the ticket asks for, in the checkout you were started in; commit your \
@@ -143,7 +148,7 @@ pub(super) fn directive(interaction: Interaction, item: &WorkItemRef) -> String 
         )
     } else {
         format!(
-            "End every comment you write there with a line that holds exactly {AGENT_COMMENT_MARK}, so \
+            "End every comment you write on the item with a line that holds exactly {AGENT_COMMENT_MARK}, so \
              that it is not delivered back to you."
         )
     };

@@ -308,14 +308,22 @@ pub(super) fn set_or_drop(map: &mut Map, key: &str, value: Option<impl Into<Valu
     }
 }
 
-/// The bytes of a document: two-space indent and a final newline. Records escape what is not
-/// ASCII, as earlier releases do; tickets are for people and do not (ST-17).
-pub(super) fn bytes(map: &Map, escape: bool) -> Vec<u8> {
-    // An object of string keys cannot fail to serialise into memory, so the fallback is never seen.
-    let text = serde_json::to_string_pretty(map).unwrap_or_default();
-    let mut out = if escape { escaped(&text) } else { text };
-    out.push('\n');
-    out.into_bytes()
+/// The bytes of a record, or of a list made of records: two-space indent, a final newline, and what
+/// is not ASCII escaped, as earlier releases do (ST-17).
+pub fn to_bytes(value: &Value) -> Vec<u8> {
+    escaped(&plain(value)).into_bytes()
+}
+
+/// The bytes of a ticket: as a record's, but readable in any script.
+pub(super) fn to_plain_bytes(map: &Map) -> Vec<u8> {
+    plain(map).into_bytes()
+}
+
+fn plain(value: &impl serde::Serialize) -> String {
+    // JSON values cannot fail to serialise into memory, so the empty text is never seen.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
 }
 
 /// Non-ASCII characters stand only inside strings, so replacing them in the text is safe.

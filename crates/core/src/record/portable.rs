@@ -64,7 +64,7 @@ impl PortableRecord {
 
     /// The bytes to write.
     pub fn to_bytes(&self) -> Vec<u8> {
-        document::bytes(&self.document, true)
+        document::to_bytes(&Value::Object(self.document.clone()))
     }
 
     /// A section that has something in it.

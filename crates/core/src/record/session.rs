@@ -207,7 +207,7 @@ impl SessionRecord {
 
     /// The bytes to write. Those it was read from, when nothing changed and they had our layout.
     pub fn to_bytes(&self) -> Vec<u8> {
-        document::bytes(&self.merged(true), true)
+        document::to_bytes(&Value::Object(self.merged(true)))
     }
 
     /// The document with what differs from it brought in. An empty document takes everything.

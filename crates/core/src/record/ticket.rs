@@ -161,22 +161,21 @@ impl CloseReason {
     }
 }
 
-/// A change of a ticket as a delivery carries it (ST-66): the entry, and for an edit the new text,
-/// which the entry itself does not hold.
+/// A change of a ticket as a delivery carries it (ST-66).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TicketChange {
-    /// What happened.
-    pub entry: TicketEntry,
-    /// The new title or body of an edit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
-
-impl TicketChange {
-    /// A change that is its entry and nothing more.
-    pub fn of(entry: TicketEntry) -> Self {
-        Self { entry, text: None }
-    }
+#[serde(rename_all = "camelCase")]
+pub enum TicketChange {
+    /// The ticket was made.
+    Created(Box<Ticket>),
+    /// What happened is all in its entry.
+    Entry(TicketEntry),
+    /// An edit; its entry holds only what was there before.
+    Edit {
+        /// What happened.
+        entry: TicketEntry,
+        /// The new title or body.
+        text: String,
+    },
 }
 
 /// Why a comment is refused. `Display` is what the person is told.
@@ -261,7 +260,7 @@ impl Ticket {
 
     /// The bytes to write.
     pub fn to_bytes(&self) -> Vec<u8> {
-        document::bytes(&self.to_map(), false)
+        document::to_plain_bytes(&self.to_map())
     }
 
     /// The ticket as a JSON object, with the fields and entries this release does not know.
@@ -336,12 +335,13 @@ impl Ticket {
         self.entries.iter().any(|e| e.id == id) || file.is_some_and(|f| f.iter().any(in_file))
     }
 
-    /// Adds a change unless its entry is there already (ST-66). Says whether something changed.
-    pub fn apply(&mut self, change: &TicketChange) -> bool {
-        if self.has_entry(&change.entry.id) {
+    /// Adds an entry, with the new text when it is an edit, unless its id is there already (ST-66).
+    /// Says whether something changed.
+    pub fn apply(&mut self, entry: &TicketEntry, text: Option<&str>) -> bool {
+        if self.has_entry(&entry.id) {
             return false;
         }
-        match &change.entry.kind {
+        match &entry.kind {
             EntryKind::Comment { .. } => {}
             EntryKind::Labeled { label } => {
                 if !self.has_label(label) {
@@ -349,18 +349,17 @@ impl Ticket {
                 }
             }
             EntryKind::Unlabeled { label } => self.labels.retain(|l| !same_label(l, label)),
-            EntryKind::Edited { field, .. } => {
-                let text = change.text.clone().unwrap_or_default();
-                match field {
-                    EditedField::Title => self.title = text,
-                    EditedField::Body => self.body = text,
-                }
-            }
+            EntryKind::Edited { field, .. } => match (field, text) {
+                (EditedField::Title, Some(text)) => text.clone_into(&mut self.title),
+                (EditedField::Body, Some(text)) => text.clone_into(&mut self.body),
+                // Without the new text there is nothing to change; the entry still tells of it.
+                (EditedField::Title | EditedField::Body, None) => {}
+            },
             EntryKind::Closed { .. } => self.state = TicketState::Closed,
             EntryKind::Reopened => self.state = TicketState::Open,
         }
-        self.updated_at = self.updated_at.max(change.entry.at);
-        self.entries.push(change.entry.clone());
+        self.updated_at = self.updated_at.max(entry.at);
+        self.entries.push(entry.clone());
         true
     }
 
@@ -382,6 +381,18 @@ fn same_label(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
+impl EntryKind {
+    /// A comment with nothing but its words.
+    pub fn comment(body: &str) -> Self {
+        Self::Comment {
+            body: body.to_owned(),
+            reactions: Vec::new(),
+            edited_at: None,
+            deleted: false,
+        }
+    }
+}
+
 impl TicketEntry {
     /// A new entry.
     pub fn new(id: &str, at: Timestamp, actor: &str, kind: EntryKind) -> Self {
@@ -392,17 +403,6 @@ impl TicketEntry {
             kind,
             document: Map::new(),
         }
-    }
-
-    /// A new comment.
-    pub fn comment(id: &str, at: Timestamp, actor: &str, body: &str) -> Self {
-        let kind = EntryKind::Comment {
-            body: body.to_owned(),
-            reactions: Vec::new(),
-            edited_at: None,
-            deleted: false,
-        };
-        Self::new(id, at, actor, kind)
     }
 
     /// `None` for a kind this release does not know.
@@ -508,5 +508,18 @@ impl<'de> Deserialize<'de> for TicketEntry {
             Ok(None) => Err(serde::de::Error::custom("unknown kind of entry")),
             Err(bad) => Err(serde::de::Error::custom(bad.why)),
         }
+    }
+}
+
+impl Serialize for Ticket {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_map().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ticket {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let map = Map::deserialize(deserializer)?;
+        Self::read(&Fields::root(&map)).map_err(|bad| serde::de::Error::custom(bad.why))
     }
 }
