@@ -123,6 +123,8 @@ impl Portable {
     ) -> Result<bool, StoreError> {
         let is_new = old.is_none();
         if is_new && section.is_none() {
+            // A run before this one may have ended between its last record and the index.
+            self.stale_index.store(true, Ordering::SeqCst);
             return Ok(false);
         }
         let (file, mut record) = match old {
@@ -160,7 +162,7 @@ impl Portable {
             }
             changed
         };
-        if is_new || before != after {
+        if is_new || before != after || !changed {
             self.stale_index.store(true, Ordering::SeqCst);
         }
         Ok(changed)

@@ -254,6 +254,30 @@ fn st40_the_index_follows_the_records() {
 }
 
 #[test]
+fn st40_a_run_that_finds_its_work_done_mends_the_index() {
+    let place = Place::new();
+    let held = lock(&place, REF);
+    let start = control(ControlCommand::Start);
+    let record = |portable: &Portable| {
+        portable
+            .write_control(&held, &item(REF), Some(&start))
+            .unwrap()
+    };
+    assert!(
+        record(&portable(&place)),
+        "and the process ends without the index"
+    );
+    let again = portable(&place);
+    assert!(!record(&again));
+    assert!(again.flush_index().unwrap());
+    place.world.disk.remove(&file(&place)).unwrap();
+    let again = portable(&place);
+    assert!(!again.write_control(&held, &item(REF), None).unwrap());
+    assert!(again.flush_index().unwrap());
+    assert_eq!(place.text(&place.layout.portable_index()), None);
+}
+
+#[test]
 fn st40_a_failed_index_write_is_tried_again() {
     let place = Place::new();
     let portable = portable(&place);
