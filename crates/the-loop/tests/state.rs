@@ -1,4 +1,8 @@
 //! State on disk under crashes, failing writes and other processes.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test that called them"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -105,7 +109,7 @@ fn scripted_run(world: &World, layout: &Layout) -> Result<(), AnyError> {
             return Err("the record was just written".into());
         };
         found.record.status = SessionStatus::Active;
-        found.record.harness_session_id = CONVERSATION.to_owned();
+        CONVERSATION.clone_into(&mut found.record.harness_session_id);
         registry.put(&lock, &found.slug, &found.record)?;
         portable.write_control(&lock, &stays, Some(&start))?;
     }
@@ -253,7 +257,7 @@ fn in_another_process(role: &str, root: &Utf8Path) -> Call {
     Call::new(program.to_str().unwrap(), args)
         .env(ROLE, role)
         .env(ROOT, root.as_str())
-        .timeout(Duration::from_secs(120))
+        .timeout(Duration::from_mins(2))
 }
 
 /// Nothing by itself: the other process of the tests below.
@@ -284,7 +288,7 @@ fn another_process() {
 const BUSY: &str = "github:octo/repo#15";
 
 fn patiently<'a>() -> Patience<'a> {
-    Patience::of(Duration::from_secs(60))
+    Patience::of(Duration::from_mins(1))
 }
 
 /// One `pause` or `resume`: under the item's lock, read, change, write both records.
@@ -335,7 +339,7 @@ fn until(world: &World, what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
+            begun.elapsed() < Duration::from_mins(1),
             "waited for: {what}"
         );
         world.clock.wait(Duration::from_millis(5));
@@ -381,7 +385,7 @@ fn st30_two_hundred_calls_of_ten_processes_lose_none_while_deliveries_are_record
     assert_eq!(calls.unwrap()["n"], 200);
     let left: Vec<_> = files(&layout.root())
         .into_iter()
-        .filter(|(path, _)| path.ends_with(".tmp"))
+        .filter(|(path, _)| Utf8Path::new(path).extension() == Some("tmp"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -354,7 +354,7 @@ impl Locks {
                 note(&self.holder(path));
                 noted = true;
             }
-            let pause_now = pause.min(patience.wait - waited);
+            let pause_now = pause.min(patience.wait.saturating_sub(waited));
             self.world.clock.wait(pause_now);
             waited += pause_now;
             pause = (pause * 2).min(LOCK_POLL_MAX);

@@ -8,11 +8,13 @@ use the_loop_core::record::SessionRecord;
 use super::files::{self, RecordKind, io_error};
 use super::layout::Layout;
 use super::lock::ItemLock;
-use super::names::{Found, Names};
+use super::names::Names;
+use super::shelf::Found;
 use crate::world::World;
 
 pub use super::files::{RecordFault, StoreError};
-pub use super::names::{Listing, Shadowed, SlugError};
+pub use super::names::SlugError;
+pub use super::shelf::{Listing, Shadowed};
 
 /// A session record and the name of its file.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +86,7 @@ impl Registry {
             let old = SessionRecord::parse(&there)
                 .map_err(|fault| RecordFault::of(&file, kind, fault))?;
             if old.item.key() != record.item.key() {
-                let item = old.item;
+                let item = Box::new(old.item);
                 return Err(StoreError::OtherItem { file, item });
             }
         }
@@ -151,7 +153,7 @@ pub(super) fn must_cover(lock: &ItemLock, item: &WorkItemRef) -> Result<(), Stor
     if lock.covers(item) {
         Ok(())
     } else {
-        let item = item.clone();
+        let item = Box::new(item.clone());
         Err(StoreError::NotLocked { item })
     }
 }

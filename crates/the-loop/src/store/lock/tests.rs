@@ -20,7 +20,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
+            begun.elapsed() < Duration::from_mins(1),
             "waited for: {what}"
         );
         std::thread::yield_now();
@@ -125,7 +125,7 @@ fn st25_a_waiting_verb_gets_the_lock_when_it_is_free() {
                 let _ = send.send(());
                 false
             };
-            let patience = Patience::of(Duration::from_secs(60)).unless(&looked);
+            let patience = Patience::of(Duration::from_mins(1)).unless(&looked);
             locks.item(it, "pause", patience).unwrap();
         });
         receive.recv().unwrap();
@@ -145,7 +145,7 @@ fn st25_a_holder_sees_that_it_is_wanted_and_gives_way() {
             let locks = locks.clone();
             let it = it.clone();
             move || {
-                let patience = Patience::of(Duration::from_secs(60));
+                let patience = Patience::of(Duration::from_mins(1));
                 drop(locks.want(&it, verb, patience).unwrap());
             }
         };
@@ -156,7 +156,7 @@ fn st25_a_holder_sees_that_it_is_wanted_and_gives_way() {
         let repo = it.repo();
         let _other = locks.clone_lock(repo, "fetch", Patience::none()).unwrap();
         let wanted = || locks.is_wanted(&held);
-        let patience = Patience::of(Duration::from_secs(60)).unless(&wanted);
+        let patience = Patience::of(Duration::from_mins(1)).unless(&wanted);
         let gave = locks.clone_lock(repo, "fetch", patience).unwrap_err();
         assert!(matches!(gave, LockError::GaveWay));
         drop(held);
@@ -226,7 +226,7 @@ fn st23_no_child_inherits_a_lock() {
     let (ready, end) = (place.base().join("ready"), place.base().join("end"));
     std::thread::scope(|scope| {
         let script = format!(": > '{ready}'; while [ ! -e '{end}' ]; do :; done");
-        let call = Call::new("sh", ["-c", &script]).timeout(Duration::from_secs(60));
+        let call = Call::new("sh", ["-c", &script]).timeout(Duration::from_mins(1));
         let processes = &place.world.processes;
         let child = scope.spawn(move || processes.run(&call).exit);
         until("the child", || place.text(&ready).is_some());
@@ -248,7 +248,7 @@ fn st23_holders_of_one_lock_never_overlap() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..25 {
-                    let patience = Patience::of(Duration::from_secs(60));
+                    let patience = Patience::of(Duration::from_mins(1));
                     let _held = locks.item(&it, "turn", patience).unwrap();
                     assert!(!inside.swap(true, Ordering::SeqCst));
                     turns.fetch_add(1, Ordering::SeqCst);

@@ -299,7 +299,7 @@ fn st30_a_poll_write_and_a_control_write_leave_both_sections() {
     let it = item(REF);
     let write = |name: &str, rounds: u32| {
         for round in 1..=rounds {
-            let wait = Patience::of(Duration::from_secs(60));
+            let wait = Patience::of(Duration::from_mins(1));
             let held = locks.item(&it, name, wait).unwrap();
             let content = section(&format!("{{\"round\": {round}}}"));
             portable(&place)

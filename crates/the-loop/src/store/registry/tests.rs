@@ -259,7 +259,7 @@ fn st11_of_two_files_of_one_item_the_live_one_counts() {
     let found = registry.get(&item("github:octo/repo#15")).unwrap().unwrap();
     assert_eq!(found.slug.as_str(), "github-Octo-Repo-15");
     let listing = registry.list().unwrap();
-    assert_eq!(listing.records, [found.clone()]);
+    assert_eq!(listing.records, std::slice::from_ref(&found));
     let shadowed = Shadowed {
         item: old.item.clone(),
         file: place.layout.registry_dir().join("github-octo-repo-15.json"),
@@ -399,7 +399,7 @@ fn st35_a_newer_record_is_the_items_and_not_written() {
     let RecordFault::Newer { item: stated, .. } = &fault else {
         panic!("{fault:?}");
     };
-    assert_eq!(stated.as_ref(), Some(&it.item));
+    assert_eq!(stated.as_deref(), Some(&it.item));
     let lock = lock(&place, "github:octo/repo#15");
     assert!(registry.put(&lock, &it.item.slug(), &it).is_err());
     assert!(registry.forget(&lock, &it.item).is_err());
