@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use the_loop_core::ids::WorkItemRef;
+use the_loop_core::ids::{Slug, WorkItemRef};
 use the_loop_core::limits::TICKET_BYTES_MAX;
 use the_loop_core::record::{Fault, Ticket};
 
@@ -179,6 +179,15 @@ pub enum StoreError {
     /// The lock that was shown does not cover the item: a defect of the caller.
     #[error("{item} was to be changed without its lock")]
     NotLocked {
+        /// The item.
+        item: Box<WorkItemRef>,
+    },
+    /// A file of the item may not have this name, so nobody would find it again: a defect of the
+    /// caller.
+    #[error("no file of {item} is named {slug}")]
+    NotItsName {
+        /// The name.
+        slug: Slug,
         /// The item.
         item: Box<WorkItemRef>,
     },

@@ -9,7 +9,7 @@ use super::files::{self, RecordKind, io_error};
 use super::layout::Layout;
 use super::lock::ItemLock;
 use super::names::Names;
-use super::shelf::Found;
+use super::shelf::{Found, is_named_for};
 use crate::world::World;
 
 pub use super::files::{RecordFault, StoreError};
@@ -75,6 +75,10 @@ impl Registry {
         record: &SessionRecord,
     ) -> Result<bool, StoreError> {
         must_cover(lock, &record.item)?;
+        if !is_named_for(slug, &record.item) {
+            let (slug, item) = (slug.clone(), Box::new(record.item.clone()));
+            return Err(StoreError::NotItsName { slug, item });
+        }
         let file = self.names.layout.session_record(slug);
         let disk = self.names.disk.as_ref();
         let bytes = record.to_bytes();

@@ -229,8 +229,8 @@ fn st10_the_ref_inside_decides_not_the_name() {
             .forget(&mine, &item("github:octo/repo#15"))
             .unwrap()
     );
-    let refused = registry.put(&mine, &other.item.slug(), &record("github:octo/repo#15"));
-    assert!(refused.unwrap(), "a name of its own is free");
+    let misnamed = registry.put(&mine, &other.item.slug(), &record("github:octo/repo#15"));
+    assert!(matches!(misnamed, Err(StoreError::NotItsName { .. })));
     let error = registry
         .put(
             &mine,
