@@ -57,7 +57,7 @@ pub enum InboxError {
     /// The file is damaged. A retry cannot help: no ingress may run (ST-61).
     #[error("the inbox {path} is damaged: {detail}")]
     Damaged {
-        /// The database file; empty when it was found while working.
+        /// The database file.
         path: Utf8PathBuf,
         /// SQLite's words.
         detail: String,
