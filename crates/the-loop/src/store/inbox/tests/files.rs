@@ -57,7 +57,7 @@ fn st60_a_new_database_says_whose_it_is_and_nobody_else_may_read_it() {
 
 #[test]
 fn st60_two_processes_that_make_it_at_once_make_one() {
-    for _ in 0..5 {
+    for _ in 0..10 {
         let bench = Bench::new();
         let threads: Vec<_> = (0..4)
             .map(|_| {

@@ -170,11 +170,11 @@ impl Model {
         }
         let mut any = false;
         for (item, standing) in outcomes {
-            let may = match standing.0 {
-                State::Failed | State::Abandoned | State::Dropped => true,
-                State::Uncertain => force,
-                _ => false,
-            };
+            let over = matches!(
+                standing.0,
+                State::Failed | State::Abandoned | State::Dropped
+            );
+            let may = over || (force && standing.0 == State::Uncertain);
             if may && marks[*item] < seq {
                 *standing = (State::Queued, None);
                 any = true;
@@ -245,151 +245,176 @@ fn stored(inbox: &Inbox, many: usize) -> Vec<(Standing, BTreeMap<usize, Standing
         .collect()
 }
 
-fn run(ops: Vec<Op>) {
-    let bench = Bench::new();
-    let mut inbox = bench.open();
-    let mut model = Model::default();
-    for op in ops {
-        // Deliveries are named by how many came after them, so that most names hit.
-        let seq_of = |nth: u8| model.deliveries.len().saturating_sub(usize::from(nth));
-        match op.clone() {
+/// The inbox and the model beside each other.
+struct Pair {
+    bench: Bench,
+    inbox: Inbox,
+    model: Model,
+}
+
+impl Pair {
+    /// Deliveries are named by how many came after them, so that most names hit.
+    fn seq(&self, nth: u8) -> usize {
+        self.model.deliveries.len().saturating_sub(usize::from(nth))
+    }
+
+    fn accept(&mut self, delivery: &Delivery) {
+        let (seq, opened) = self.model.accept(delivery);
+        let answer = match self.inbox.accept(delivery).unwrap() {
+            Accepted::New { seq } => (seq, false),
+            Accepted::Duplicate { seq, reopened, .. } => (seq, reopened),
+        };
+        assert_eq!(answer, (seq as Seq, opened));
+    }
+
+    fn route(&mut self, seq: usize, wanted: &[usize]) {
+        let names: Vec<&str> = wanted.iter().map(|item| ITEMS[*item]).collect();
+        let routed = self.inbox.route(seq as Seq, &self.bench.outcomes(&names));
+        assert_eq!(routed.is_ok(), self.model.unjudged(seq));
+        let Ok(routed) = routed else {
+            return;
+        };
+        let dropped = routed.dropped.into_iter().map(|row| (row.key, row.reason));
+        let reasons: BTreeMap<ItemKey, Option<String>> = dropped.collect();
+        let marks = self.model.marks;
+        let (own, outcomes) = &mut self.model.deliveries[seq - 1];
+        *own = (State::Routed, None);
+        for item in wanted {
+            let behind = marks[*item] >= seq;
+            let reason = reasons.get(&key(ITEMS[*item])).cloned().flatten();
+            assert_eq!(reason.is_some(), behind);
+            let state = if behind {
+                State::Dropped
+            } else {
+                State::Queued
+            };
+            outcomes.insert(*item, (state, reason));
+        }
+    }
+
+    /// A delivery leaves acceptance without outcomes.
+    fn leave(&mut self, seq: usize, to: State) {
+        let left = if to == State::Failed {
+            let at = self.bench.now();
+            let failed = self.inbox.fail_delivery(seq as Seq, "why", at, true);
+            failed.is_ok()
+        } else {
+            self.inbox.end_delivery(seq as Seq, to, "why").is_ok()
+        };
+        assert_eq!(left, self.model.unjudged(seq));
+        if left {
+            self.model.deliveries[seq - 1].0 = (to, Some("why".to_owned()));
+        }
+    }
+
+    fn step(&mut self, seq: usize, item: usize, to: State) {
+        let change = OutcomeChange::to(to);
+        let stepped = self
+            .inbox
+            .change(&AllLocks, seq as Seq, &key(ITEMS[item]), change);
+        assert_eq!(stepped.is_ok(), self.model.step(seq, item, to));
+    }
+
+    fn hold(&mut self, seq: usize, item: usize) {
+        let change = OutcomeChange::hold("parked");
+        let held = self
+            .inbox
+            .change(&AllLocks, seq as Seq, &key(ITEMS[item]), change);
+        let standing = self.model.standing(seq, item);
+        let queued = standing.filter(|standing| standing.0 == State::Queued);
+        assert_eq!(held.is_ok(), queued.is_some());
+        if let Some(standing) = queued {
+            standing.1 = Some("parked".to_owned());
+        }
+    }
+
+    fn retry(&mut self, seq: usize, force: bool) {
+        let answer = self.inbox.retry(&[seq.to_string()], force).unwrap();
+        let queued = matches!(answer[0].1, RetryAnswer::Queued(_));
+        assert_eq!(queued, self.model.retry(seq, force));
+    }
+
+    fn drop(&mut self, seq: usize) {
+        let what = DropWhat::Ids(vec![seq.to_string()]);
+        let answer = self.inbox.drop_deliveries(what).unwrap();
+        let dropped = matches!(answer[0].1, DropAnswer::Dropped(_));
+        assert_eq!(dropped, self.model.drop(seq));
+    }
+
+    fn mark(&mut self, item: usize, mark: Mark) {
+        self.inbox
+            .set_watermark(&AllLocks, &key(ITEMS[item]), mark)
+            .unwrap();
+        match mark {
+            Mark::Reset => {
+                let last = self.model.deliveries.len();
+                self.model.mark(item, last, last, "reset");
+            }
+            Mark::Close { seq, .. } => {
+                let seq = seq as usize;
+                self.model.mark(item, seq, seq - 1, "item-closed");
+            }
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        match op {
             Op::Accept {
                 id,
                 content,
                 numeric,
                 webhook,
-            } => {
-                let delivery = offered(id, content, numeric, webhook);
-                let (seq, opened) = model.accept(&delivery);
-                let answer = match inbox.accept(&delivery).unwrap() {
-                    Accepted::New { seq } => (seq, false),
-                    Accepted::Duplicate { seq, reopened, .. } => (seq, reopened),
-                };
-                assert_eq!(answer, (seq as Seq, opened), "{op:?}");
-            }
+            } => self.accept(&offered(id, content, numeric, webhook)),
             Op::Route { nth, first, second } => {
-                let seq = seq_of(nth);
                 let wanted: Vec<usize> = [(first, 0), (second, 1)]
                     .into_iter()
                     .filter_map(|(on, item)| on.then_some(item))
                     .collect();
-                if wanted.is_empty() {
-                    continue;
-                }
-                let names: Vec<&str> = wanted.iter().map(|item| ITEMS[*item]).collect();
-                let routed = inbox.route(seq as Seq, &bench.outcomes(&names));
-                assert_eq!(routed.is_ok(), model.unjudged(seq), "{op:?}");
-                if let Ok(routed) = routed {
-                    let reasons: BTreeMap<ItemKey, Option<String>> = routed
-                        .dropped
-                        .into_iter()
-                        .map(|row| (row.key, row.reason))
-                        .collect();
-                    let marks = model.marks;
-                    let (own, outcomes) = &mut model.deliveries[seq - 1];
-                    *own = (State::Routed, None);
-                    for item in wanted {
-                        let behind = marks[item] >= seq;
-                        let reason = reasons.get(&key(ITEMS[item])).cloned().flatten();
-                        assert_eq!(reason.is_some(), behind, "{op:?}");
-                        let state = if behind {
-                            State::Dropped
-                        } else {
-                            State::Queued
-                        };
-                        outcomes.insert(item, (state, reason));
-                    }
+                if !wanted.is_empty() {
+                    self.route(self.seq(nth), &wanted);
                 }
             }
-            Op::End { nth, settled } => {
-                let seq = seq_of(nth);
-                let state = if settled {
-                    State::Settled
-                } else {
-                    State::Dropped
-                };
-                let ended = inbox.end_delivery(seq as Seq, state, "why").is_ok();
-                assert_eq!(ended, model.unjudged(seq), "{op:?}");
-                if ended {
-                    model.deliveries[seq - 1].0 = (state, Some("why".to_owned()));
-                }
-            }
-            Op::Fail { nth } => {
-                let seq = seq_of(nth);
-                let failed = inbox.fail_delivery(seq as Seq, "why", bench.now(), true);
-                assert_eq!(failed.is_ok(), model.unjudged(seq), "{op:?}");
-                if failed.is_ok() {
-                    model.deliveries[seq - 1].0 = (State::Failed, Some("why".to_owned()));
-                }
-            }
-            Op::Step { nth, item, to } => {
-                let seq = seq_of(nth);
-                let change = OutcomeChange::to(to);
-                let stepped = inbox.change(&AllLocks, seq as Seq, &key(ITEMS[item]), change);
-                assert_eq!(stepped.is_ok(), model.step(seq, item, to), "{op:?}");
-            }
-            Op::Hold { nth, item } => {
-                let seq = seq_of(nth);
-                let change = OutcomeChange::hold("parked");
-                let held = inbox.change(&AllLocks, seq as Seq, &key(ITEMS[item]), change);
-                let standing = model.standing(seq, item);
-                let queued = standing.filter(|standing| standing.0 == State::Queued);
-                assert_eq!(held.is_ok(), queued.is_some(), "{op:?}");
-                if let Some(standing) = queued {
-                    standing.1 = Some("parked".to_owned());
-                }
-            }
-            Op::Retry { nth, force } => {
-                let seq = seq_of(nth);
-                let answer = inbox.retry(&[seq.to_string()], force).unwrap();
-                let queued = matches!(answer[0].1, RetryAnswer::Queued(_));
-                assert_eq!(queued, model.retry(seq, force), "{op:?}");
-            }
-            Op::Drop { nth } => {
-                let seq = seq_of(nth);
-                let what = DropWhat::Ids(vec![seq.to_string()]);
-                let answer = inbox.drop_deliveries(what).unwrap();
-                let dropped = matches!(answer[0].1, DropAnswer::Dropped(_));
-                assert_eq!(dropped, model.drop(seq), "{op:?}");
-            }
-            Op::Reset { item } => {
-                let last = model.deliveries.len();
-                inbox
-                    .set_watermark(&AllLocks, &key(ITEMS[item]), Mark::Reset)
-                    .unwrap();
-                model.mark(item, last, last, "reset");
-            }
+            Op::End { nth, settled: true } => self.leave(self.seq(nth), State::Settled),
+            Op::End { nth, .. } => self.leave(self.seq(nth), State::Dropped),
+            Op::Fail { nth } => self.leave(self.seq(nth), State::Failed),
+            Op::Step { nth, item, to } => self.step(self.seq(nth), item, to),
+            Op::Hold { nth, item } => self.hold(self.seq(nth), item),
+            Op::Retry { nth, force } => self.retry(self.seq(nth), force),
+            Op::Drop { nth } => self.drop(self.seq(nth)),
+            Op::Reset { item } => self.mark(item, Mark::Reset),
             Op::Close { item, nth } => {
-                let seq = seq_of(nth);
-                if seq == 0 {
-                    continue;
+                let seq = self.seq(nth) as Seq;
+                if seq > 0 {
+                    let closed_at = None;
+                    self.mark(item, Mark::Close { seq, closed_at });
                 }
-                let mark = Mark::Close {
-                    seq: seq as Seq,
-                    closed_at: None,
-                };
-                inbox
-                    .set_watermark(&AllLocks, &key(ITEMS[item]), mark)
-                    .unwrap();
-                model.mark(item, seq, seq - 1, "item-closed");
             }
-            Op::Reopen => {
-                drop(inbox);
-                inbox = bench.open();
-            }
+            Op::Reopen => self.inbox = self.bench.open(),
         }
-        assert_eq!(
-            stored(&inbox, model.deliveries.len()),
-            model.deliveries,
-            "after {op:?}"
-        );
     }
-    let listed = inbox.list(&ListFilter {
+}
+
+fn run(ops: Vec<Op>) {
+    let bench = Bench::new();
+    let inbox = bench.open();
+    let mut pair = Pair {
+        bench,
+        inbox,
+        model: Model::default(),
+    };
+    for op in ops {
+        pair.apply(op.clone());
+        let many = pair.model.deliveries.len();
+        let stored = stored(&pair.inbox, many);
+        assert_eq!(stored, pair.model.deliveries, "after {op:?}");
+    }
+    let all = ListFilter {
         states: States::All,
         ..ListFilter::default()
-    });
-    let lines: usize = model.deliveries.iter().map(|(_, o)| o.len().max(1)).sum();
-    assert_eq!(listed.unwrap().len(), lines);
+    };
+    let outcomes = pair.model.deliveries.iter().map(|(_, o)| o.len().max(1));
+    let lines: usize = outcomes.sum();
+    assert_eq!(pair.inbox.list(&all).unwrap().len(), lines);
 }
 
 proptest! {

@@ -271,7 +271,7 @@ fn di51_prompts_count_and_commands_and_presence_do_not() {
     walk(&inbox, seq, A, &sent[2..]);
     let seq = bench.queued(&inbox, &comment("elsewhere"), &[B]);
     walk(&inbox, seq, B, &sent);
-    let hour_ago = |now: Timestamp| now.minus(Duration::from_secs(3600));
+    let hour_ago = |now: Timestamp| now.minus(Duration::from_hours(1));
     assert_eq!(inbox.prompts_sent(&key(A), hour_ago(bench.now())), Ok(2));
     bench.pass(2000);
     assert_eq!(inbox.prompts_sent(&key(A), hour_ago(bench.now())), Ok(1));
