@@ -199,22 +199,21 @@ impl Shared {
     }
 
     fn count_lost(&self, state: &mut State, at: Timestamp, error: &io::Error) {
-        match &mut state.lost {
-            Some(lost) => lost.count += 1,
-            None => {
-                let path = &self.path;
-                // Nothing may fail the caller, not even a closed stderr.
-                let _ = writeln!(
-                    io::stderr(),
-                    "warning: cannot write the event log {path}: {error}"
-                );
-                state.lost = Some(Lost {
-                    count: 1,
-                    since: at,
-                    error: error.to_string(),
-                });
-            }
+        if let Some(lost) = &mut state.lost {
+            lost.count += 1;
+            return;
         }
+        let path = &self.path;
+        // Nothing may fail the caller, not even a closed stderr.
+        let _ = writeln!(
+            io::stderr(),
+            "warning: cannot write the event log {path}: {error}"
+        );
+        state.lost = Some(Lost {
+            count: 1,
+            since: at,
+            error: error.to_string(),
+        });
     }
 
     /// Writes `log.lost` when lines were lost; `true` when it was written.
