@@ -4,6 +4,7 @@ mod document;
 mod environment;
 mod layers;
 mod live;
+mod messages;
 mod search;
 
 use std::sync::Arc;
