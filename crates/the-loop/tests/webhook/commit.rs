@@ -32,7 +32,7 @@ fn in3_row16_a_disk_that_refuses() {
 #[test]
 fn in3_row16_a_commit_that_takes_too_long_may_still_succeed() {
     let limits = Limits {
-        commit_time: Duration::from_millis(200),
+        commit_time: Duration::from_secs(1),
         ..Limits::default()
     };
     let server = Server::start(limits);
