@@ -1,1 +1,11 @@
 //! Doubles for tests: a disk that fails, scripted processes, a model of tmux and of an agent.
+//!
+//! A [`Fuse`] counts every call to disk and processes together. A test sets it to fail at call *n*, or to
+//! "crash" before or after it: from then on nothing that program does reaches the world any more, which is
+//! what `kill -9` looks like from outside.
+
+pub mod disk;
+pub mod fuse;
+
+pub use disk::FaultyDisk;
+pub use fuse::{Blow, Fuse};

@@ -66,6 +66,15 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn create_new(&self, path: &Utf8Path, bytes: &[u8], mode: u32) -> io::Result<()>;
     /// One `write` on an `O_APPEND` descriptor; the file is made 0600 on demand.
     fn append(&self, path: &Utf8Path, bytes: &[u8]) -> io::Result<()>;
+    /// A descriptor to append to and to read from, following a link; the file is made 0600 on demand,
+    /// its directory too. Only a regular file is opened.
+    fn open_append(&self, path: &Utf8Path) -> io::Result<fs::File>;
+    /// One `write` on a descriptor of [`Disk::open_append`]; a short one is an error.
+    fn append_to(&self, file: &fs::File, bytes: &[u8]) -> io::Result<()>;
+    /// A descriptor to read from, following a link. Only a regular file is opened.
+    fn open_read(&self, path: &Utf8Path) -> io::Result<fs::File>;
+    /// Does the path, links followed, still lead to the file that is open? `false` when nothing is there.
+    fn is_same_file(&self, file: &fs::File, path: &Utf8Path) -> io::Result<bool>;
     /// Removes a file; `false` when it was not there.
     fn remove(&self, path: &Utf8Path) -> io::Result<bool>;
     /// Removes a directory with all in it; `false` when it was not there.
@@ -124,10 +133,15 @@ fn random_suffix() -> io::Result<String> {
 /// Opens for reading without following a link and refuses anything but a regular file (ST-15).
 fn open_regular(path: &Utf8Path) -> io::Result<fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)?;
+    only_regular(
+        fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits() as i32)
+            .open(path)?,
+    )
+}
+
+fn only_regular(file: fs::File) -> io::Result<fs::File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
@@ -196,12 +210,38 @@ impl Disk for OsDisk {
     }
 
     fn append(&self, path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = fs::OpenOptions::new()
+        let file = fs::OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
             .open(path)?;
-        let written = file.write(bytes)?;
+        self.append_to(&file, bytes)
+    }
+
+    fn open_append(&self, path: &Utf8Path) -> io::Result<fs::File> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        options.custom_flags(nonblock);
+        let file = match options.open(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                if let Some(dir) = path.parent() {
+                    self.create_dir_all(dir)?;
+                }
+                options.open(path)?
+            }
+            other => other?,
+        };
+        only_regular(file)
+    }
+
+    fn append_to(&self, mut file: &fs::File, bytes: &[u8]) -> io::Result<()> {
+        let written = loop {
+            match file.write(bytes) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
         if written == bytes.len() {
             Ok(())
         } else {
@@ -210,6 +250,22 @@ impl Disk for OsDisk {
                 "the line was cut short",
             ))
         }
+    }
+
+    fn open_read(&self, path: &Utf8Path) -> io::Result<fs::File> {
+        let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let mut options = fs::OpenOptions::new();
+        only_regular(options.read(true).custom_flags(nonblock).open(path)?)
+    }
+
+    fn is_same_file(&self, file: &fs::File, path: &Utf8Path) -> io::Result<bool> {
+        let there = match fs::metadata(path) {
+            Ok(there) => there,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let open = file.metadata()?;
+        Ok(open.ino() == there.ino() && open.dev() == there.dev())
     }
 
     fn remove(&self, path: &Utf8Path) -> io::Result<bool> {

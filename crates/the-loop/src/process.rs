@@ -28,6 +28,8 @@ pub struct Call {
     pub cwd: Option<Utf8PathBuf>,
     /// Names set over the inherited environment; an empty option removes one.
     pub env: BTreeMap<String, Option<String>>,
+    /// Start from an empty environment instead of this process's own.
+    pub clear_env: bool,
     /// Bytes for its standard input; it is empty when absent.
     pub stdin: Option<Vec<u8>>,
     /// It is ended, with its process group, when this is over.
@@ -47,6 +49,7 @@ impl Call {
             args: args.into_iter().map(Into::into).collect(),
             cwd: None,
             env: BTreeMap::new(),
+            clear_env: false,
             stdin: None,
             timeout: Duration::from_secs(10),
             output_max: 1 << 20,
@@ -209,6 +212,9 @@ impl Processes for OsProcesses {
         });
         if let Some(dir) = &call.cwd {
             command.current_dir(dir);
+        }
+        if call.clear_env {
+            command.env_clear();
         }
         for (name, value) in &call.env {
             match value {

@@ -1,1 +1,271 @@
-//! Reading transcripts: markers of prompts, and token use.
+//! Reading a conversation as its harness writes it down (DI-29, DI-37).
+
+use std::io;
+use std::ops::AddAssign;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::Value;
+use the_loop_core::ids::Marker;
+use the_loop_core::prompt::markers_in;
+use the_loop_core::time::Timestamp;
+
+use super::tail::LineTail;
+use crate::disk::Disk;
+
+/// Bytes of a line that is looked at. Longer ones (pictures, whole files) hold neither a prompt of ours
+/// nor a count of tokens.
+const TRANSCRIPT_LINE_BYTES_MAX: usize = 2 << 20;
+
+/// How a transcript is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranscriptFormat {
+    /// Claude Code's JSONL.
+    Claude,
+    /// The demo agent's JSONL (DI-38).
+    Demo,
+}
+
+/// Token counts, each class on its own (DI-37).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens sent anew.
+    pub input: u64,
+    /// Tokens answered.
+    pub output: u64,
+    /// Tokens read from the provider's cache.
+    pub cache_read: u64,
+    /// Tokens written to it.
+    pub cache_write: u64,
+}
+
+impl Usage {
+    fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+    /// What this count has more than an earlier one of the same message.
+    fn beyond(self, earlier: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(earlier.input),
+            output: self.output.saturating_sub(earlier.output),
+            cache_read: self.cache_read.saturating_sub(earlier.cache_read),
+            cache_write: self.cache_write.saturating_sub(earlier.cache_write),
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, more: Self) {
+        self.input = self.input.saturating_add(more.input);
+        self.output = self.output.saturating_add(more.output);
+        self.cache_read = self.cache_read.saturating_add(more.cache_read);
+        self.cache_write = self.cache_write.saturating_add(more.cache_write);
+    }
+}
+
+/// What a transcript tells, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A user's prompt that the agent took up.
+    Prompt {
+        /// When.
+        at: Timestamp,
+        /// The delivery markers in it.
+        markers: Vec<Marker>,
+    },
+    /// Something the agent said or did.
+    Answer {
+        /// When.
+        at: Timestamp,
+        /// Does its turn end with it?
+        ends_turn: bool,
+        /// Tokens not counted by an earlier entry.
+        usage: Usage,
+    },
+}
+
+/// A transcript's size and last change: whether it grows (DI-32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// Bytes.
+    pub len: u64,
+    /// Last change, Unix milliseconds.
+    pub modified_ms: i64,
+}
+
+/// Reads a transcript as it grows. Memory is bounded by its longest line.
+#[derive(Clone, Debug)]
+pub struct TranscriptTail {
+    path: Utf8PathBuf,
+    format: TranscriptFormat,
+    tail: LineTail,
+    growth: Growth,
+    /// A message of Claude's is written line by line, each with the count so far.
+    counted: Option<(String, Usage)>,
+}
+
+impl TranscriptTail {
+    /// Starts at the beginning.
+    pub fn new(path: impl Into<Utf8PathBuf>, format: TranscriptFormat) -> Self {
+        Self {
+            path: path.into(),
+            format,
+            tail: LineTail::new(TRANSCRIPT_LINE_BYTES_MAX),
+            growth: Growth::default(),
+            counted: None,
+        }
+    }
+
+    /// Which file.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// Size and last change at the last look; zeros when there is no file.
+    pub fn growth(&self) -> Growth {
+        self.growth
+    }
+
+    /// The entries that came since the last look. A file that is not there has none; lines that mean
+    /// nothing to us are passed over.
+    pub fn read(&mut self, disk: &dyn Disk) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let (format, counted) = (self.format, &mut self.counted);
+        let told = self.tail.read(disk, &self.path, &mut |line| {
+            let entry = match format {
+                TranscriptFormat::Claude => claude_entry(line, counted),
+                TranscriptFormat::Demo => demo_entry(line),
+            };
+            entries.extend(entry);
+        })?;
+        self.growth = Growth {
+            len: told.len,
+            modified_ms: told.modified_ms,
+        };
+        Ok(entries)
+    }
+}
+
+fn at_of(line: &Value, name: &str) -> Option<Timestamp> {
+    line.get(name)?.as_str()?.parse().ok()
+}
+
+/// Claude writes many kinds of lines, some with a copy of the prompt inside. Only a `user` line that
+/// is no sub-agent's, not made by the program itself and not a tool's result is a user's prompt.
+fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<Entry> {
+    if !contains(line, b"\"type\":\"user\"") && !contains(line, b"\"type\":\"assistant\"") {
+        return None;
+    }
+    let line: Value = serde_json::from_slice(line).ok()?;
+    let truth = |name: &str| line.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let at = at_of(&line, "timestamp")?;
+    let message = line.get("message")?;
+    match line.get("type")?.as_str()? {
+        "user" if !truth("isSidechain") && !truth("isMeta") => {
+            let text = user_text(message.get("content")?)?;
+            Some(Entry::Prompt {
+                at,
+                markers: markers_in(&text),
+            })
+        }
+        "assistant" => {
+            let id = message
+                .get("id")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let usage = claude_usage(message.get("usage"));
+            let fresh = match counted {
+                Some((last, before)) if last == id && !id.is_empty() => usage.beyond(*before),
+                Some(_) | None => usage,
+            };
+            if !usage.is_zero() {
+                *counted = Some((id.to_owned(), usage));
+            }
+            let stop = message.get("stop_reason").and_then(Value::as_str);
+            Some(Entry::Answer {
+                at,
+                ends_turn: !truth("isSidechain")
+                    && matches!(
+                        stop,
+                        Some("end_turn" | "stop_sequence" | "max_tokens" | "refusal")
+                    ),
+                usage: fresh,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The words of a user: plain content, or its text blocks; `None` for a tool's result.
+fn user_text(content: &Value) -> Option<String> {
+    if let Some(text) = content.as_str() {
+        return Some(text.to_owned());
+    }
+    let blocks = content.as_array()?;
+    let kind = |block: &Value| block.get("type").and_then(Value::as_str).map(str::to_owned);
+    if blocks
+        .iter()
+        .any(|b| kind(b).as_deref() == Some("tool_result"))
+    {
+        return None;
+    }
+    let texts: Vec<&str> = blocks
+        .iter()
+        .filter_map(|b| b.get("text")?.as_str())
+        .collect();
+    Some(texts.join("\n"))
+}
+
+fn claude_usage(usage: Option<&Value>) -> Usage {
+    let count = |name: &str| {
+        usage
+            .and_then(|u| u.get(name))
+            .and_then(Value::as_u64)
+            .unwrap_or(0)
+    };
+    Usage {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cache_read: count("cache_read_input_tokens"),
+        cache_write: count("cache_creation_input_tokens"),
+    }
+}
+
+fn demo_entry(line: &[u8]) -> Option<Entry> {
+    let line: Value = serde_json::from_slice(line).ok()?;
+    let at = at_of(&line, "at")?;
+    match line.get("role")?.as_str()? {
+        "user" => Some(Entry::Prompt {
+            at,
+            markers: line
+                .get("marker")
+                .and_then(Value::as_str)
+                .and_then(Marker::parse)
+                .into_iter()
+                .collect(),
+        }),
+        "assistant" => {
+            let usage = line.get("usage");
+            let count = |name: &str| {
+                usage
+                    .and_then(|u| u.get(name))
+                    .and_then(Value::as_u64)
+                    .unwrap_or(0)
+            };
+            Some(Entry::Answer {
+                at,
+                ends_turn: true,
+                usage: Usage {
+                    input: count("input"),
+                    output: count("output"),
+                    cache_read: count("cacheRead"),
+                    cache_write: count("cacheWrite"),
+                },
+            })
+        }
+        _ => None,
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|w| w == needle)
+}

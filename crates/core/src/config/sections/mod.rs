@@ -1,0 +1,17 @@
+//! The typed settings, one struct a section. A field is a key: `confirm_timeout_seconds` of [`Tmux`]
+//! is `routing.tmux.confirmTimeoutSeconds`.
+
+mod ingress;
+mod routing;
+mod top;
+
+pub(crate) use ingress::default_events;
+pub use ingress::{GhWebhook, Polling, Webhooks};
+pub use routing::{
+    AcceptBypass, Announce, Attention, CloneProtocol, Control, HarnessTrust, InboxSettings,
+    Interaction, InteractionMode, Keywords, Limits, OnUncertain, Reactions, Routing,
+    SpawnOnUnmatched, Strategy, Tmux, TrustScope, Workspace,
+};
+pub use top::{
+    Env, EventLog, GithubHost, GithubIntegration, Integrations, LocalTracker, State, Tracker,
+};

@@ -1,0 +1,102 @@
+//! `state`, `env`, `tracker`, `eventLog` and `integrations`.
+
+use std::collections::BTreeMap;
+
+use crate::config::key::{Entry, Kind, PathFrom, section};
+use crate::config::shape;
+
+section! {
+    /// `state`: where the program keeps what it writes.
+    State {
+        /// Directory of everything the program writes.
+        root: String = ".the-loop".to_owned(), Kind::Path { from: PathFrom::Base, optional: false }, Start;
+        /// Days that finished deliveries are kept, so that a redelivery is known.
+        inbox_retention_days: u32 = 30, Kind::Int { min: 2, max: 3650 }, Yes;
+    }
+}
+
+section! {
+    /// `env`: variables for the daemon and for panes.
+    Env {
+        /// File of `NAME=VALUE` lines for the daemon and for panes; `""` for none.
+        file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, New;
+        /// Further names that panes are given from the daemon's environment; `PREFIX_*` stands for all that begin so.
+        pass: Vec<String> = Vec::new(), Kind::List(shape::PASS), New;
+    }
+}
+
+section! {
+    /// `tracker`: the embedded tracker.
+    Tracker {
+        /// The embedded tracker.
+        local: LocalTracker = LocalTracker::default(), Kind::Section(LocalTracker::keys), Yes;
+    }
+}
+
+section! {
+    /// `tracker.local`.
+    LocalTracker {
+        /// Repositories of the embedded tracker: `OWNER/REPO` to the path or git URL they are cloned from.
+        repos: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "repo", keys: shape::REPO, value: Entry::Text(shape::SOURCE), max: 1000 }, Yes;
+    }
+}
+
+section! {
+    /// `eventLog`: the operator's log of decisions.
+    EventLog {
+        /// Whether decisions are logged.
+        enabled: bool = true, Kind::Bool, Start;
+        /// The log file; `<state.root>/logs/events.jsonl` when unset.
+        path: String = String::new(), Kind::Path { from: PathFrom::Base, optional: true }, Start;
+        /// MiB at which the daemon begins a new file.
+        segment_mb: u32 = 64, Kind::Int { min: 1, max: 4096 }, Yes;
+        /// Older files kept; 0 keeps all.
+        keep_segments: u32 = 0, Kind::Int { min: 0, max: u32::MAX as u64 }, Yes;
+    }
+}
+
+section! {
+    /// `integrations`: the services this program talks to.
+    Integrations {
+        /// GitHub.
+        github: GithubIntegration = GithubIntegration::default(), Kind::Section(GithubIntegration::keys), Start;
+    }
+}
+
+section! {
+    /// `integrations.github`.
+    GithubIntegration {
+        /// Further GitHub hosts whose payloads are accepted, each an empty mapping.
+        hosts: BTreeMap<String, GithubHost> = BTreeMap::new(), Kind::Map { name: "host", keys: shape::HOST, value: Entry::Section(GithubHost::keys), max: 100 }, Start;
+        /// From where repositories are cloned instead of the host itself: `HOST` or `HOST/OWNER/REPO` to a git URL in which `{owner}` and `{repo}` are filled in, such as `file:///srv/mirror/{owner}/{repo}.git`. The entry of one repository wins over its host's.
+        clone_urls: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "from", keys: shape::HOST_OR_REPO, value: Entry::Text(shape::CLONE_URL), max: 1000 }, New;
+    }
+}
+
+section! {
+    /// `integrations.github.hosts.<host>`.
+    GithubHost {
+    }
+}
+
+impl GithubIntegration {
+    /// The git URL that overrides where a repository is cloned from; `None` when no entry does.
+    pub fn clone_url(&self, host: &str, owner: &str, repo: &str) -> Option<String> {
+        let exact = format!("{host}/{owner}/{repo}");
+        let entry = |name: &str| {
+            let mut found = self.clone_urls.iter();
+            found.find(|(key, _)| key.eq_ignore_ascii_case(name))
+        };
+        let (_, template) = entry(&exact).or_else(|| entry(host))?;
+        Some(template.replace("{owner}", owner).replace("{repo}", repo))
+    }
+
+    /// Are payloads of this host accepted?
+    pub fn knows_host(&self, host: &str) -> bool {
+        host.eq_ignore_ascii_case(crate::ids::DEFAULT_HOST)
+            || self
+                .hosts
+                .keys()
+                .any(|known| known.eq_ignore_ascii_case(host))
+    }
+}

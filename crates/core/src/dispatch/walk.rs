@@ -1,0 +1,293 @@
+//! Every answer to every effect, from every beginning (DI-10).
+
+use super::*;
+use crate::confirm::By;
+use crate::probe::TmuxState;
+
+fn holds() -> impl Iterator<Item = HoldReason> {
+    HoldReason::ALL.into_iter()
+}
+
+/// Every answer an effect can have.
+fn answers(effect: Effect) -> Vec<Seen> {
+    match effect {
+        Effect::Probe => TmuxState::ALL.into_iter().map(Seen::Probe).collect(),
+        Effect::Adopt => [Adoption::Ours, Adoption::NotOurs, Adoption::Unanswered]
+            .map(Seen::Adopt)
+            .into(),
+        Effect::Observe => [Observed::CanTake, Observed::Gone, Observed::Unanswered]
+            .into_iter()
+            .chain(holds().map(Observed::MustWait))
+            .map(Seen::Observe)
+            .collect(),
+        Effect::Send | Effect::SubmitAgain => [Sent::Submitted, Sent::NotPasted, Sent::Unanswered]
+            .into_iter()
+            .chain([HoldReason::Dialog, HoldReason::Typing].map(Sent::LeftInComposer))
+            .map(Seen::Send)
+            .collect(),
+        Effect::Confirm => [
+            Confirmation::By(By::Hook),
+            Confirmation::By(By::Transcript),
+            Confirmation::Silent { in_composer: true },
+            Confirmation::Silent { in_composer: false },
+            Confirmation::Interrupted,
+        ]
+        .map(Seen::Confirm)
+        .into(),
+        Effect::MakeWorkspace => made().map(Seen::Workspace).into(),
+        Effect::PrepareHarness { .. } => made().map(Seen::Harness).into(),
+        Effect::RecordStarting { .. } | Effect::RecordActive { .. } => {
+            [Journaled::Written, Journaled::Refused]
+                .map(Seen::Journal)
+                .into()
+        }
+        Effect::Clear(_) => [Cleared::Gone, Cleared::StillThere].map(Seen::Clear).into(),
+        Effect::Launch { .. } => [
+            Launched::Made,
+            Launched::NameTaken,
+            Launched::Refused,
+            Launched::Unanswered,
+        ]
+        .map(Seen::Launch)
+        .into(),
+        Effect::ProveAlive { .. } => [Alive::Yes, Alive::DiedAtOnce].map(Seen::Alive).into(),
+        Effect::AwaitReady => [
+            Readiness::Ready,
+            Readiness::NotReady(HoldReason::NotReady),
+            Readiness::NotReady(HoldReason::Dialog),
+            Readiness::Died,
+            Readiness::Interrupted,
+        ]
+        .map(Seen::Ready)
+        .into(),
+    }
+}
+
+fn made() -> [Made; 5] {
+    [
+        Made::Ready,
+        Made::Failed { retry: true },
+        Made::Failed { retry: false },
+        Made::GaveWay,
+        Made::MustWait(HoldReason::WaitingCapacity),
+    ]
+}
+
+fn beginnings() -> Vec<Facts> {
+    let mut all = Vec::new();
+    for has_prompt in [false, true] {
+        all.push(Facts {
+            known: Known::Nobody,
+            has_prompt,
+        });
+        for resumable in [false, true] {
+            all.push(Facts {
+                known: Known::Starting { resumable },
+                has_prompt,
+            });
+            all.push(Facts {
+                known: Known::Session { resumable },
+                has_prompt,
+            });
+        }
+    }
+    all
+}
+
+type Path = Vec<(Effect, Seen)>;
+
+fn walk(
+    machine: &Dispatch,
+    step: Step,
+    path: &mut Path,
+    facts: Facts,
+    check: &mut dyn FnMut(Facts, &Path, Verdict),
+) {
+    match step {
+        Step::Done(verdict) => check(facts, path, verdict),
+        Step::Do(effect) => {
+            for seen in answers(effect) {
+                let mut next = machine.clone();
+                let step = next.step(seen);
+                path.push((effect, seen));
+                walk(&next, step, path, facts, check);
+                path.pop();
+            }
+        }
+    }
+}
+
+fn every_path(mut check: impl FnMut(Facts, &Path, Verdict)) -> usize {
+    let mut paths = 0;
+    for facts in beginnings() {
+        let (machine, step) = Dispatch::begin(facts);
+        let mut counted = |facts: Facts, path: &Path, verdict: Verdict| {
+            paths += 1;
+            check(facts, path, verdict);
+        };
+        walk(&machine, step, &mut Vec::new(), facts, &mut counted);
+    }
+    paths
+}
+
+#[test]
+fn di10_every_path_ends_within_its_steps_and_without_a_defect() {
+    let paths = every_path(|facts, path, verdict| {
+        assert!(path.len() <= DISPATCH_STEPS_MAX, "{facts:?} {path:?}");
+        assert_ne!(verdict, Verdict::Defect, "{facts:?} {path:?}");
+    });
+    assert!(paths > 1_000, "the walk is thinner than it was: {paths}");
+}
+
+#[test]
+fn di10_p4_a_kill_directly_follows_a_dead_answer() {
+    every_path(|facts, path, _| {
+        for (at, (effect, _)) in path.iter().enumerate() {
+            if matches!(effect, Effect::Clear(_)) {
+                let before = path[at - 1];
+                assert_eq!(
+                    before,
+                    (Effect::Probe, Seen::Probe(TmuxState::Dead)),
+                    "{facts:?} {path:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn di10_p4_no_launch_after_a_live_answer() {
+    every_path(|facts, path, _| {
+        let mut last = None;
+        let mut collided = false;
+        for (effect, seen) in path {
+            if matches!(effect, Effect::Launch { .. }) {
+                assert_ne!(last, Some(TmuxState::Live), "{facts:?} {path:?}");
+                // Not knowing lets `new-session` decide once, never after it said "taken" (DI-16).
+                assert!(
+                    last != Some(TmuxState::Unknown) || !collided,
+                    "{facts:?} {path:?}"
+                );
+            }
+            if let Seen::Probe(state) = seen {
+                last = Some(*state);
+            }
+            collided |= *seen == Seen::Launch(Launched::NameTaken);
+        }
+    });
+}
+
+#[test]
+fn di16_at_most_one_retry_after_a_collision() {
+    every_path(|facts, path, _| {
+        let launches = path
+            .iter()
+            .filter(|(e, _)| matches!(e, Effect::Launch { .. }))
+            .count();
+        assert!(launches <= 2, "{facts:?} {path:?}");
+    });
+}
+
+#[test]
+fn di10_p2_one_paste_at_most_and_never_after_a_launch_that_carries_it() {
+    every_path(|facts, path, _| {
+        let pastes = path.iter().filter(|(e, _)| *e == Effect::Send).count();
+        assert!(pastes <= 1, "{facts:?} {path:?}");
+        let carried = path
+            .iter()
+            .position(|(_, s)| *s == Seen::Launch(Launched::Made));
+        if carried.is_some() && facts.has_prompt {
+            assert_eq!(pastes, 0, "{facts:?} {path:?}");
+        }
+    });
+}
+
+#[test]
+fn di27_nothing_is_pasted_into_a_pane_that_must_wait() {
+    every_path(|facts, path, _| {
+        for (at, (effect, _)) in path.iter().enumerate() {
+            if *effect == Effect::Send {
+                let before = path[at - 1];
+                assert_eq!(
+                    before,
+                    (Effect::Observe, Seen::Observe(Observed::CanTake)),
+                    "{facts:?} {path:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn p3_confirmed_only_on_the_harness_evidence() {
+    every_path(|facts, path, verdict| {
+        if let Verdict::Confirmed { by, .. } = verdict {
+            let last = path.last().map(|(_, seen)| *seen);
+            assert_eq!(
+                last,
+                Some(Seen::Confirm(Confirmation::By(by))),
+                "{facts:?} {path:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn seed004_ac6_a_record_is_probed_twice_before_it_is_replaced() {
+    every_path(|facts, path, _| {
+        let replaced = path.iter().position(|(e, _)| *e == Effect::MakeWorkspace);
+        if let (Known::Session { .. }, Some(at)) = (facts.known, replaced) {
+            let gone =
+                |seen: &Seen| matches!(seen, Seen::Probe(TmuxState::Dead | TmuxState::Absent));
+            assert!(
+                at == 2 && path[..2].iter().all(|(_, seen)| gone(seen)),
+                "{facts:?} {path:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn seed004_ac2_no_answer_about_a_recorded_session_holds_and_harms_nothing() {
+    every_path(|facts, path, verdict| {
+        let known = !matches!(facts.known, Known::Nobody);
+        if known && path.first().map(|(_, s)| *s) == Some(Seen::Probe(TmuxState::Unknown)) {
+            assert_eq!(
+                verdict,
+                Verdict::Held(HoldReason::TmuxUnanswered),
+                "{path:?}"
+            );
+            assert_eq!(path.len(), 1);
+        }
+    });
+}
+
+#[test]
+fn seed004_ac8_a_dead_session_that_cannot_be_cleared_ends_the_delivery() {
+    every_path(|facts, path, verdict| {
+        let stuck = path
+            .iter()
+            .any(|(_, s)| *s == Seen::Clear(Cleared::StillThere));
+        assert_eq!(
+            stuck,
+            verdict == Verdict::SessionOccupied,
+            "{facts:?} {path:?}"
+        );
+    });
+}
+
+#[test]
+fn di10_an_answer_nobody_asked_for_is_a_defect_and_no_panic() {
+    let (mut machine, _) = Dispatch::begin(Facts {
+        known: Known::Nobody,
+        has_prompt: true,
+    });
+    assert_eq!(
+        machine.step(Seen::Send(Sent::Submitted)),
+        Step::Done(Verdict::Defect)
+    );
+    assert_eq!(
+        machine.step(Seen::Probe(TmuxState::Live)),
+        Step::Done(Verdict::Defect)
+    );
+}

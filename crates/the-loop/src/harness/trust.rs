@@ -1,0 +1,128 @@
+//! Pre-answers: keys set in a harness's own settings file, before it would ask (DI-35).
+//!
+//! The file is the user's and other programs write it too. So keys are only added, everything else
+//! stays as it is, a file that cannot be read as JSON is left alone, and a file that changed between
+//! reading and writing is read again.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Map, Value};
+
+use crate::disk::{Disk, Kind};
+
+/// Bytes of such a file; a longer one is left alone.
+const SETTINGS_FILE_BYTES_MAX: u64 = 32 << 20;
+/// How often a file that keeps changing is read again.
+const TRIES: usize = 5;
+
+/// Why a pre-answer was not given. The harness may show its dialog then; the spawn goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// It is not a JSON object, or too long; it is left as it is.
+    #[error("{path} is not a JSON object: {why}")]
+    Unparseable {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// It could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another program kept changing it.
+    #[error("{0} keeps changing")]
+    Busy(Utf8PathBuf),
+}
+
+/// A key that must be `true`, by its path from the top of the document.
+pub type TruePath = Vec<String>;
+
+/// Sets each key to `true` where it is not yet; answers which were set. A key whose parent is something
+/// other than an object is left alone. Nothing to set: the file is not touched. A new file is 0600; an
+/// existing one keeps its mode and, when it is a link, its place.
+pub fn set_true(
+    disk: &dyn Disk,
+    path: &Utf8Path,
+    keys: &[TruePath],
+) -> Result<Vec<String>, TrustError> {
+    let fault = |source| TrustError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let target = match disk.meta(path).map_err(fault)? {
+        Some(meta) if meta.kind == Kind::Link => disk.canonicalize(path).map_err(fault)?,
+        Some(_) | None => path.to_owned(),
+    };
+    for _ in 0..TRIES {
+        let (before, mode) = read(disk, &target).map_err(fault)?;
+        let mut document = parse(&target, before.as_deref())?;
+        let applied: Vec<String> = keys
+            .iter()
+            .filter(|key| set(&mut document, key))
+            .map(|key| key.join("."))
+            .collect();
+        if applied.is_empty() {
+            return Ok(applied);
+        }
+        let mut bytes = serde_json::to_vec_pretty(&document).map_err(|e| fault(e.into()))?;
+        bytes.push(b'\n');
+        if read(disk, &target).map_err(fault)?.0 != before {
+            continue;
+        }
+        disk.write_atomic(&target, &bytes, true).map_err(fault)?;
+        if let Some(mode) = mode.filter(|mode| *mode != 0o600) {
+            disk.set_mode(&target, mode).map_err(fault)?;
+        }
+        return Ok(applied);
+    }
+    Err(TrustError::Busy(target))
+}
+
+fn read(disk: &dyn Disk, path: &Utf8Path) -> io::Result<(Option<Vec<u8>>, Option<u32>)> {
+    match disk.meta(path)? {
+        Some(meta) => Ok((
+            Some(disk.read(path, SETTINGS_FILE_BYTES_MAX)?),
+            Some(meta.mode),
+        )),
+        None => Ok((None, None)),
+    }
+}
+
+fn parse(path: &Utf8Path, bytes: Option<&[u8]>) -> Result<Map<String, Value>, TrustError> {
+    match bytes {
+        None => Ok(Map::new()),
+        Some(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => Ok(Map::new()),
+        Some(bytes) => serde_json::from_slice(bytes).map_err(|e| TrustError::Unparseable {
+            path: path.to_owned(),
+            why: e.to_string(),
+        }),
+    }
+}
+
+/// Sets one key; `false` when it is set already or cannot be.
+fn set(document: &mut Map<String, Value>, key: &[String]) -> bool {
+    let Some((last, parents)) = key.split_last() else {
+        return false;
+    };
+    let mut place = document;
+    for name in parents {
+        let child = place
+            .entry(name.clone())
+            .or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(child) = child else {
+            return false;
+        };
+        place = child;
+    }
+    if place.get(last) == Some(&Value::Bool(true)) {
+        return false;
+    }
+    place.insert(last.clone(), Value::Bool(true));
+    true
+}
