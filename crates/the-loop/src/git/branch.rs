@@ -144,7 +144,7 @@ impl Git {
         if self.ask_whether(self.call(repository, args))?.is_some() {
             let name = format!("refs/heads/{branch}");
             let update = self.call(repository, ["update-ref", &name, newer, old]);
-            self.ask_mending(update, &|| false, &[repository])?;
+            self.ask_mending(update, &|| false)?;
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Git {
         let kept = format!("refs/the-loop/pull/{}", request.item.number());
         let spec = format!("+refs/pull/{}/head:{kept}", request.item.number());
         let args = ["fetch", "--quiet", "--no-tags", "origin", &spec];
-        match self.ask_mending(self.network_call(repository, args), give_way, &[repository]) {
+        match self.ask_mending(self.network_call(repository, args), give_way) {
             Ok(_) => Ok(self.commit_of(repository, &kept)?),
             Err(e) if e.to_string().contains("couldn't find remote ref") => Ok(None),
             Err(e) => Err(e),

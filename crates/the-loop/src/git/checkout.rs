@@ -190,9 +190,7 @@ impl Git {
         }
         let dot_git = disk.meta(&path.join(".git")).map_err(io_error(&path))?;
         if dot_git.is_none() {
-            // A rename over it succeeds only when it is truly empty.
-            let empty = disk.list(&path).map_err(io_error(&path))?.is_empty();
-            return if empty {
+            return if self.remove_empty(&path) {
                 Ok(None)
             } else {
                 Err(in_the_way(&path))
@@ -256,7 +254,7 @@ impl Git {
             )));
         }
         let args = ["remote", "set-url", "origin", source.as_str()];
-        self.ask_mending(self.call(repository, args), &|| false, &[repository])?;
+        self.ask_mending(self.call(repository, args), &|| false)?;
         Ok(())
     }
 
@@ -325,7 +323,7 @@ impl Git {
     ) -> Result<(), WorkspaceError> {
         let args = ["fetch", "--quiet", "--prune", "origin"];
         let call = self.network_call(repository, args);
-        self.ask_mending(call, give_way, &[repository]).map(drop)
+        self.ask_mending(call, give_way).map(drop)
     }
 
     /// The branches that worktrees other than `own` hold.
@@ -378,6 +376,10 @@ impl Git {
             let real = disk.canonicalize(&shared).map_err(io_error(&shared))?;
             if facts.common != real.join(".git") && facts.common != real {
                 return Err(in_the_way(&shared));
+            }
+            // The ones that a call would fail on half way, when it cannot simply be made again.
+            for name in ["config.lock", "packed-refs.lock"] {
+                self.clear_repository_lock(&shared, &facts.common.join(name));
             }
             self.check_remote(&shared, source)?;
             self.fetch(&shared, give_way)?;
@@ -450,7 +452,7 @@ impl Git {
             }
             From::Nothing => args.extend(["--orphan", "-b", branch, making.as_str()]),
         }
-        let made = self.ask_mending(self.slow_call(shared, args), give_way, &[shared]);
+        let made = self.ask_mending(self.slow_call(shared, args), give_way);
         match made {
             Err(e) if e.to_string().contains("unknown option `orphan'") => {
                 Err(WorkspaceError::NeedsOperator(
@@ -516,7 +518,7 @@ impl Git {
             From::Nothing => vec!["symbolic-ref", "HEAD", &unborn],
         };
         let call = self.slow_call(path, args);
-        self.ask_mending(call, give_way, &[path]).map(drop)
+        self.ask_mending(call, give_way).map(drop)
     }
 }
 

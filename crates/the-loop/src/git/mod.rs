@@ -17,8 +17,6 @@ mod remove;
 mod save;
 mod survey;
 mod sweep;
-#[cfg(test)]
-mod tests;
 
 pub use call::Git;
 

@@ -9,7 +9,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::ids::Slug;
-use the_loop_core::workspace::{Why, strip_userinfo};
+use the_loop_core::workspace::{SavedWhy, strip_userinfo};
 
 use super::Checkout;
 use super::call::{Git, GitError};
@@ -56,7 +56,7 @@ impl Git {
         &self,
         store: &SavedStore,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
     ) -> Result<Option<SavedManifest>, String> {
         let path = &checkout.path;
         let survey = self.survey(path)?;
@@ -83,7 +83,7 @@ impl Saving<'_> {
         &self,
         store: &SavedStore,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
         mut survey: Survey,
     ) -> Result<Option<SavedManifest>, String> {
         for _ in 0..ATTEMPTS_MAX {
@@ -343,7 +343,7 @@ impl Saving<'_> {
         &self,
         store: &SavedStore,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
         survey: &Survey,
         snapshot: &Snapshot,
     ) -> Result<SavedManifest, String> {

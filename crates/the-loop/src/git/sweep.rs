@@ -45,11 +45,10 @@ impl Git {
         path: &Utf8Path,
     ) -> Result<(), WorkspaceError> {
         let quick = || false;
-        let around = [repository, path];
         let repair = self.call(repository, ["worktree", "repair", path.as_str()]);
-        self.ask_mending(repair, &quick, &around)?;
+        self.ask_mending(repair, &quick)?;
         let unlock = self.call(repository, ["worktree", "unlock", path.as_str()]);
-        match self.ask_mending(unlock, &quick, &around) {
+        match self.ask_mending(unlock, &quick) {
             Err(e) if !e.to_string().contains("is not locked") => Err(e),
             Ok(_) | Err(_) => Ok(()),
         }
@@ -135,6 +134,30 @@ impl Git {
         // Another one that came meanwhile is another file.
         let same = matches!(disk.meta(lock), Ok(Some(now)) if now == seen);
         dead && same && disk.remove(lock).is_ok()
+    }
+
+    /// Removes a dead lock that all worktrees of the repository at `dir` share; `false` when it may
+    /// still be held, or is no lock of that repository.
+    pub(super) fn clear_repository_lock(&self, dir: &Utf8Path, lock: &Utf8Path) -> bool {
+        let (Ok(facts), Ok(entries)) = (self.facts(dir), self.worktrees(dir)) else {
+            return false;
+        };
+        let around: Vec<&Utf8Path> = entries
+            .iter()
+            .map(|entry| entry.path.as_path())
+            .chain([dir])
+            .collect();
+        let above = lock
+            .parent()
+            .and_then(|dir| self.world.disk.canonicalize(dir).ok());
+        above.is_some_and(|above| above.starts_with(&facts.common))
+            && self.clear_dead_lock(lock, &around)
+    }
+
+    /// Removes a directory that is truly empty; `false` when it is not.
+    pub(super) fn remove_empty(&self, dir: &Utf8Path) -> bool {
+        let rmdir = Call::new("rmdir", ["--", dir.as_str()]);
+        self.world.processes.run(&rmdir).ok()
     }
 
     /// Does a git run in one of these directories? `None` where processes cannot be looked at.

@@ -1,6 +1,6 @@
 //! What a bundle holds, and that plain git brings it back.
 
-use super::*;
+use crate::*;
 
 const BOTH: [Strategy; 2] = [Strategy::Worktree, Strategy::Clone];
 
@@ -293,7 +293,7 @@ fn di48_a_checkout_that_changes_meanwhile_is_saved_as_it_is_at_last() {
             &sandbox.store(),
             &no_lock,
             &checkout,
-            Why::Cleanup,
+            SavedWhy::Cleanup,
             false,
         )
     };
@@ -314,7 +314,7 @@ struct Scribbling {
 }
 
 impl Processes for Scribbling {
-    fn run(&self, call: &Call) -> crate::process::Answer {
+    fn run(&self, call: &Call) -> the_loop::process::Answer {
         let answer = OsProcesses.run(call);
         if call.args.windows(2).any(|w| w == ["bundle", "create"]) {
             let left = self.left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
@@ -330,16 +330,20 @@ impl Processes for Scribbling {
     fn environment(&self, pid: i32, name: &str) -> Option<String> {
         OsProcesses.environment(pid, name)
     }
-    fn carrying(&self, name: &str, value: &str) -> Vec<crate::process::ProcessId> {
+    fn carrying(&self, name: &str, value: &str) -> Vec<the_loop::process::ProcessId> {
         OsProcesses.carrying(name, value)
     }
-    fn signal(&self, process: crate::process::ProcessId, signal: crate::process::Signal) -> bool {
+    fn signal(
+        &self,
+        process: the_loop::process::ProcessId,
+        signal: the_loop::process::Signal,
+    ) -> bool {
         OsProcesses.signal(process, signal)
     }
     fn signal_group(
         &self,
-        leader: crate::process::ProcessId,
-        signal: crate::process::Signal,
+        leader: the_loop::process::ProcessId,
+        signal: the_loop::process::Signal,
     ) -> bool {
         OsProcesses.signal_group(leader, signal)
     }
@@ -352,7 +356,13 @@ fn di48_saving_that_takes_too_long_leaves_the_checkout() {
     let huge = std::fs::File::create(checkout.path.join("huge")).unwrap();
     huge.set_len(8 << 30).unwrap();
     let hasty = Git::new(&sandbox.world, "git", Duration::from_millis(400));
-    let failed = hasty.remove(&sandbox.store(), &no_lock, &checkout, Why::Reset, false);
+    let failed = hasty.remove(
+        &sandbox.store(),
+        &no_lock,
+        &checkout,
+        SavedWhy::Reset,
+        false,
+    );
     assert!(
         matches!(&failed, Err(RemoveError::SaveFailed(_))),
         "{failed:?}"

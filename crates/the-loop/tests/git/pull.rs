@@ -1,6 +1,6 @@
 //! Checkouts of pull requests.
 
-use super::*;
+use crate::*;
 
 fn pull(sandbox: &Sandbox, number: u64, strategy: Strategy, start: StartFrom) -> WorkspaceRequest {
     WorkspaceRequest {

@@ -1,6 +1,6 @@
 //! What may be removed, and what a removal leaves.
 
-use super::*;
+use crate::*;
 
 #[test]
 fn di48_a_clean_checkout_goes_without_a_bundle_and_its_branch_stays() {
@@ -56,7 +56,7 @@ fn di48_discard_is_the_only_way_around_saving() {
         assert_eq!(sandbox.portrait(&checkout.path), before);
         let removed = sandbox
             .adapter()
-            .remove(&sandbox.store(), &no_lock, &checkout, Why::Close, true)
+            .remove(&sandbox.store(), &no_lock, &checkout, SavedWhy::Close, true)
             .unwrap();
         assert_eq!((removed.saved, removed.removed), (None, true));
         assert!(!checkout.path.exists());
@@ -70,7 +70,7 @@ fn di48_only_a_checkout_in_its_own_place_is_removed() {
     let remove = |checkout: &Checkout| {
         sandbox
             .adapter()
-            .remove(&sandbox.store(), &no_lock, checkout, Why::Reset, true)
+            .remove(&sandbox.store(), &no_lock, checkout, SavedWhy::Reset, true)
     };
     for path in [
         sandbox.base.join("home"),
@@ -141,7 +141,7 @@ fn di48_what_is_no_checkout_stays_unless_discarded() {
     assert!(checkout.path.join("README.md").is_file());
     sandbox
         .adapter()
-        .remove(&sandbox.store(), &no_lock, &checkout, Why::Reset, true)
+        .remove(&sandbox.store(), &no_lock, &checkout, SavedWhy::Reset, true)
         .unwrap();
     assert!(!checkout.path.exists());
 }
@@ -164,9 +164,10 @@ fn st62_a_removal_that_failed_late_does_not_save_twice() {
     let checkout = sandbox.checkout(Strategy::Worktree);
     sandbox.write(&checkout.path, "new.txt", "new");
     let busy = || Err("held by pid 7".to_owned());
-    let failed = sandbox
-        .adapter()
-        .remove(&sandbox.store(), &busy, &checkout, Why::Stop, false);
+    let failed =
+        sandbox
+            .adapter()
+            .remove(&sandbox.store(), &busy, &checkout, SavedWhy::Stop, false);
     let Err(RemoveError::RemoveFailed { why, saved }) = failed else {
         panic!("{failed:?}");
     };
@@ -174,7 +175,7 @@ fn st62_a_removal_that_failed_late_does_not_save_twice() {
     let manifest = sandbox.remove(&checkout);
     assert_eq!(saved.as_deref(), Some(&manifest));
     assert_eq!(sandbox.saved().len(), 1);
-    assert_eq!(manifest.why, Why::Stop);
+    assert_eq!(manifest.why, SavedWhy::Stop);
 
     // Other work in the same place is another bundle.
     let again = sandbox.checkout(Strategy::Worktree);

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::*;
+use crate::*;
 
 const BOTH: [Strategy; 2] = [Strategy::Worktree, Strategy::Clone];
 
@@ -98,7 +98,7 @@ fn di48_a_sparse_checkout_deletes_nothing() {
     let manifest = sandbox.remove(&checkout);
     assert_eq!(
         manifest.files,
-        crate::store::saved::SavedFiles {
+        the_loop::store::saved::SavedFiles {
             changed: 1,
             untracked: 0
         }

@@ -3,9 +3,9 @@
     clippy::disallowed_methods,
     reason = "tests make files and run git beside the code under test"
 )]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 mod crash;
-mod double;
 mod prepare;
 mod pull;
 mod remove;
@@ -18,15 +18,17 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::ids::WorkItemRef;
-use the_loop_core::workspace::{CloneSource, StartFrom, Strategy, Why};
+use the_loop_core::workspace::{CloneSource, SavedWhy, StartFrom, Strategy};
 
-use super::{Checkout, Git, Prepared, RemoveError, Removed, WorkspaceError, WorkspaceRequest};
-use crate::clock::Clock;
-use crate::disk::OsDisk;
-use crate::ids::Ids;
-use crate::process::{Call, OsProcesses, Processes};
-use crate::store::saved::{Saved, SavedManifest, SavedStore};
-use crate::world::World;
+use the_loop::clock::Clock;
+use the_loop::disk::OsDisk;
+use the_loop::git::{
+    Checkout, Git, Prepared, RemoveError, Removed, WorkspaceError, WorkspaceRequest,
+};
+use the_loop::ids::Ids;
+use the_loop::process::{Call, OsProcesses, Processes};
+use the_loop::store::saved::{Saved, SavedManifest, SavedStore};
+use the_loop::world::World;
 
 const SLOW: Duration = Duration::from_secs(60);
 
@@ -190,7 +192,7 @@ impl Sandbox {
 
     fn try_remove(&self, checkout: &Checkout) -> Result<Removed, RemoveError> {
         self.adapter()
-            .remove(&self.store(), &no_lock, checkout, Why::Reset, false)
+            .remove(&self.store(), &no_lock, checkout, SavedWhy::Reset, false)
     }
 
     /// Removes a checkout that has something to save.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::*;
+use crate::*;
 
 #[test]
 fn di45_without_a_root_the_session_works_in_spawn_workdir() {
