@@ -90,8 +90,9 @@ pub fn is_making_name(repo: &RepoRef, name: &str) -> bool {
 /// May this text be a branch of ours? The rules of `git check-ref-format --branch`, because a pull
 /// request's head name is a stranger's. At most 200 bytes.
 pub fn is_branch_name(name: &str) -> bool {
-    let part_ok =
-        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let part_ok = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && part.strip_suffix(".lock").is_none()
+    };
     let char_ok = |c: char| {
         !c.is_ascii_control() && !matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\')
     };

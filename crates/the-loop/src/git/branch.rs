@@ -70,17 +70,16 @@ impl Git {
             },
             StartFrom::PullRef => self.pull_ref(repository, request, give_way)?,
         };
-        let base = match base {
-            Some(commit) => Some(commit),
-            None => {
-                if request.start != StartFrom::DefaultBranch {
-                    note = Some(
-                        "the pull request's commits cannot be fetched; started from the default branch"
-                            .to_owned(),
-                    );
-                }
-                self.default_base(repository, just_cloned, give_way)?
+        let base = if base.is_some() {
+            base
+        } else {
+            if request.start != StartFrom::DefaultBranch {
+                note = Some(
+                    "the pull request's commits cannot be fetched; started from the default branch"
+                        .to_owned(),
+                );
             }
+            self.default_base(repository, just_cloned, give_way)?
         };
         let own = request.slug.branch();
         if !taken.contains(&own) {
@@ -224,12 +223,12 @@ impl Git {
 fn parse_remote_head(said: &str) -> (Option<&str>, Option<&str>) {
     let (mut branch, mut commit) = (None, None);
     for line in said.lines() {
-        match line.split_once('\t') {
-            Some((left, "HEAD")) => match left.strip_prefix("ref: refs/heads/") {
-                Some(name) => branch = Some(name),
-                None => commit = Some(left),
-            },
-            Some(_) | None => {}
+        let Some((left, "HEAD")) = line.split_once('\t') else {
+            continue;
+        };
+        match left.strip_prefix("ref: refs/heads/") {
+            Some(name) => branch = Some(name),
+            None => commit = Some(left),
         }
     }
     (branch, commit)

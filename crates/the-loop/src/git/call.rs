@@ -11,7 +11,7 @@ use crate::process::{Answer, Call, NoAnswer, Signal};
 use crate::world::World;
 
 /// Time of a call that touches neither the network nor the bulk of a repository.
-const QUICK: Duration = Duration::from_secs(60);
+const QUICK: Duration = Duration::from_mins(1);
 /// How often slow outside work asks whether it should give way (ST-25).
 const GIVE_WAY_EVERY: Duration = Duration::from_millis(250);
 /// How long a git that was told to end may take before it is ended.

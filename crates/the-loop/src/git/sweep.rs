@@ -14,7 +14,7 @@ use crate::process::Call;
 /// The lock that keeps `git worktree prune` and `git gc` off a worktree until it is in its place.
 pub(super) const MAKING_REASON: &str = "the-loop is making this checkout";
 /// Where processes cannot be looked at, a lock of git's is dead after this long.
-const LOCK_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+const LOCK_AGE_MAX: Duration = Duration::from_hours(1);
 
 /// One line group of `git worktree list --porcelain`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Git {
         };
         let home = place.real_holder().join(&place.repo().name);
         for entry in self.worktrees(repository)? {
-            let Some((name, slug)) = place.half_made(&entry.path) else {
+            let Some(slug) = place.half_made(&entry.path) else {
                 if entry.path == place.real_path() && self.is_absent(&entry.path)? {
                     self.forget(repository, &entry.path)?;
                 }
@@ -92,7 +92,6 @@ impl Git {
             if still && self.is_absent(&entry.path)? {
                 self.forget(repository, &entry.path)?;
             }
-            debug_assert!(is_making_name(place.repo(), name));
         }
         Ok(())
     }
@@ -124,13 +123,13 @@ impl Git {
         let Ok(Some(seen)) = disk.meta(lock) else {
             return true;
         };
-        let dead = match self.git_works_in(around) {
-            Some(works) => !works,
-            None => {
+        let dead = self.git_works_in(around).map_or_else(
+            || {
                 let age = self.world.clock.now().unix_ms() - seen.modified_ms;
                 u128::try_from(age).is_ok_and(|age| age > LOCK_AGE_MAX.as_millis())
-            }
-        };
+            },
+            |works| !works,
+        );
         // Another one that came meanwhile is another file.
         let same = matches!(disk.meta(lock), Ok(Some(now)) if now == seen);
         dead && same && disk.remove(lock).is_ok()

@@ -9,6 +9,7 @@ mod crash;
 mod prepare;
 mod pull;
 mod remove;
+mod reuse;
 mod save;
 mod save_odd;
 
@@ -30,7 +31,7 @@ use the_loop::process::{Call, OsProcesses, Processes};
 use the_loop::store::saved::{Saved, SavedManifest, SavedStore};
 use the_loop::world::World;
 
-const SLOW: Duration = Duration::from_secs(60);
+const SLOW: Duration = Duration::from_mins(1);
 
 /// A remote repository `octo/repo`, a workspace, and nothing else.
 struct Sandbox {
@@ -123,6 +124,7 @@ impl Sandbox {
         assert!(!OsProcesses.run(&self.call(dir, args)).ok(), "{args:?}");
     }
 
+    #[allow(clippy::unused_self, reason = "it reads as the other steps do")]
     fn write(&self, dir: &Utf8Path, name: &str, text: &str) {
         let path = dir.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -323,7 +325,9 @@ fn look(dir: &Utf8Path, name: &[u8]) -> String {
     let path = dir.as_std_path().join(std::ffi::OsStr::from_bytes(name));
     match std::fs::symlink_metadata(&path) {
         Err(_) => "gone".to_owned(),
-        Ok(meta) if meta.is_symlink() => format!("link {:?}", std::fs::read_link(&path).unwrap()),
+        Ok(meta) if meta.is_symlink() => {
+            format!("link {}", std::fs::read_link(&path).unwrap().display())
+        }
         Ok(meta) if meta.is_dir() => "directory".to_owned(),
         Ok(meta) => format!(
             "{} {:?}",
@@ -333,6 +337,7 @@ fn look(dir: &Utf8Path, name: &[u8]) -> String {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "it stands for a lock")]
 fn no_lock() -> Result<Box<dyn Send>, String> {
     Ok(Box::new(()))
 }

@@ -124,6 +124,11 @@ fn di47_a_pull_request_first_seen_by_a_comment_moves_to_its_head_when_clean() {
             &first.cwd,
             &["push", "-q", "origin", "HEAD:refs/heads/kept"],
         );
+        let aside = sandbox.base.join("aside");
+        std::fs::rename(&sandbox.origin, &aside).unwrap();
+        let offline = sandbox.prepare(&known);
+        assert!(offline.note.unwrap().contains("stays off"));
+        std::fs::rename(&aside, &sandbox.origin).unwrap();
         let moved = sandbox.prepare(&known);
         assert!(!moved.made && moved.note.is_none());
         assert_eq!(moved.branch.as_deref(), Some("fix"));

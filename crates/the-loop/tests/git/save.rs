@@ -52,6 +52,35 @@ fn di48_commits_staged_changed_deleted_and_untracked_come_back() {
 }
 
 #[test]
+fn st64_the_documented_commands_restore_on_another_machine() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/saved-work.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut blocks = page.split("```sh\n").skip(1);
+    let mut block = || blocks.next().unwrap().split("```").next().unwrap();
+    let (restore, look_at) = (block(), block().replace("path/to/file", "notes/new.txt"));
+    let sandbox = Sandbox::new();
+    let checkout = sandbox.checkout(Strategy::Worktree);
+    work_in(&sandbox, &checkout.path);
+    let before = sandbox.portrait(&checkout.path);
+    let manifest = sandbox.remove(&checkout);
+    let there = sandbox.base.join("other machine");
+    std::fs::create_dir(&there).unwrap();
+    let name = format!("{}.bundle", manifest.name());
+    std::fs::rename(sandbox.base.join("saved").join(&name), there.join(&name)).unwrap();
+    std::fs::remove_dir_all(&sandbox.root).unwrap();
+    sandbox.git(&there, &["clone", "-q", sandbox.origin.as_str(), "repo"]);
+    for commands in [restore, &look_at] {
+        let bundle = format!("'{}'", there.join(&name));
+        let script = commands.replace("~/saved/NAME.bundle", &bundle);
+        let mut call = sandbox.call(&there.join("repo"), &["-e", "-c", &script]);
+        call.program = "sh".to_owned();
+        let answer = OsProcesses.run(&call);
+        assert!(answer.ok(), "{}", answer.describe());
+    }
+    assert_eq!(sandbox.portrait(&there.join("restored")), before);
+}
+
+#[test]
 fn st62_bundle_and_manifest_are_private_and_match() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = Sandbox::new();
@@ -88,13 +117,14 @@ fn st62_bundle_and_manifest_are_private_and_match() {
 
 #[test]
 fn di48_each_kind_alone_is_saved() {
-    let cases: [(&str, fn(&Sandbox, &Utf8Path)); 7] = [
+    type Work = fn(&Sandbox, &Utf8Path);
+    let cases: [(&str, Work); 7] = [
         ("a commit", |s, p| drop(s.commit(p, "empty"))),
         ("a change", |s, p| s.write(p, "README.md", "x")),
         ("an untracked file", |s, p| s.write(p, "new", "x")),
         ("an empty untracked file", |s, p| s.write(p, "new", "")),
         ("a deletion", |_, p| {
-            std::fs::remove_file(p.join("old.txt")).unwrap()
+            std::fs::remove_file(p.join("old.txt")).unwrap();
         }),
         ("only staged", |s, p| {
             s.write(p, "README.md", "x");
