@@ -50,12 +50,14 @@ pub fn workspace_of<'a>(
 }
 
 /// Is `path` strictly below `root`, by its text? Both absolute, without `.`, `..` or empty parts;
-/// anything else is not.
+/// a `/` at the end of the root
+/// aside; anything else is not.
 pub fn is_below(root: &str, path: &str) -> bool {
-    is_plain(root)
+    let above = root.strip_suffix('/').unwrap_or(root);
+    (is_plain(root) || is_plain(above))
         && is_plain(path)
         && path
-            .strip_prefix(root.trim_end_matches('/'))
+            .strip_prefix(above)
             .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 

@@ -67,6 +67,10 @@ fn di48_only_the_items_own_place_may_be_removed() {
 fn di45_below_is_by_whole_parts() {
     assert!(is_below("/w", "/w/a"));
     assert!(is_below("/", "/a"));
+    assert!(is_below("/w/", "/w/a"));
+    for root in ["", "w", "/w//", "/w/.."] {
+        assert!(!is_below(root, "/w/a"), "{root}");
+    }
     for path in ["/w", "/w/", "/wa", "/w/../x", "/w//x", "/w/./x", "w/a", ""] {
         assert!(!is_below("/w", path), "{path}");
     }
