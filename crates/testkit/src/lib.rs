@@ -6,6 +6,8 @@
 
 pub mod disk;
 pub mod fuse;
+pub mod processes;
 
 pub use disk::FaultyDisk;
 pub use fuse::{Blow, Fuse};
+pub use processes::FaultyProcesses;
