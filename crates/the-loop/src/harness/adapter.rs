@@ -129,8 +129,8 @@ pub struct Place {
     pub cwd: Utf8PathBuf,
     /// `local/hooks/<slug>.jsonl`.
     pub hook_file: Utf8PathBuf,
-    /// `local/demo`.
-    pub demo_dir: Utf8PathBuf,
+    /// `local/demo/<id>.jsonl`.
+    pub demo_transcript: Utf8PathBuf,
     /// `HOME` of the pane.
     pub home: Option<Utf8PathBuf>,
     /// `CLAUDE_CONFIG_DIR` of the pane.
@@ -267,7 +267,7 @@ impl Adapter {
     pub fn transcript_path(self, place: &Place) -> Option<Utf8PathBuf> {
         match self {
             Self::Claude => claude::transcript_path(place),
-            Self::Demo => Some(demo::transcript_path(&place.demo_dir, &place.session_id)),
+            Self::Demo => Some(place.demo_transcript.clone()),
         }
     }
 }

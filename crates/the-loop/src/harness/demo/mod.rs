@@ -16,7 +16,7 @@ mod tests;
 
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 use the_loop_core::confirm::{AgentState, By, WaitingKind};
 use the_loop_core::ids::HarnessSessionId;
@@ -28,6 +28,7 @@ use self::terminal::{Terminal, Woken};
 use super::adapter::{Declaration, KnownDialog};
 use super::hook::{self, HookLine};
 use super::screen::ScreenView;
+use crate::store::layout::Layout;
 use crate::world::World;
 
 /// The declaration.
@@ -87,11 +88,6 @@ pub fn title_state(title: &str) -> Option<AgentState> {
 pub fn screen_state(screen: &ScreenView) -> Option<AgentState> {
     let lowest = screen.rows.iter().rev().find(|row| !row.is_empty())?;
     view::state_of_status(lowest)
-}
-
-/// `<dir>/<id>.jsonl`.
-pub fn transcript_path(dir: &Utf8Path, session_id: &HarnessSessionId) -> Utf8PathBuf {
-    dir.join(format!("{}.jsonl", session_id.as_str()))
 }
 
 /// The arguments of `demo-agent`.
@@ -170,7 +166,7 @@ impl Start {
             TranscriptAt::Path(path) => Some(path.clone()),
             TranscriptAt::Default => world
                 .var("THE_LOOP_STATE_ROOT")
-                .map(|root| transcript_path(&Utf8Path::new(root).join("local/demo"), &session_id)),
+                .map(|root| Layout::new(root).demo_transcript(&session_id)),
         };
         let exists = transcript
             .as_ref()
