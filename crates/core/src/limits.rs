@@ -17,6 +17,29 @@ pub const RETRY_WAITS: [Duration; 4] = [
     Duration::from_secs(120),
     Duration::from_secs(600),
 ];
+/// Requests that may wait for the inbox's writer. A blocking caller waits for room; the receiver is
+/// refused and answers 503 (DI-1).
+pub const INBOX_QUEUE_MAX: usize = 1024;
+/// Requests in one transaction of the inbox; more are the next one's (DI-1).
+pub const INBOX_COMMIT_MAX: usize = 256;
+/// How long one process waits for another that writes the inbox; then it is unavailable (ST-55).
+pub const INBOX_BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Read connections to the inbox kept open; more are opened for more readers and closed after.
+pub const INBOX_IDLE_READERS_MAX: usize = 4;
+/// Bytes the inbox's write-ahead log keeps after a checkpoint; what is more is given back.
+pub const INBOX_WAL_BYTES_MAX: i64 = 16 << 20;
+/// Deliveries handed to the router at a time, oldest first; the others come with the next look.
+pub const INBOX_UNROUTED_MAX: i64 = 256;
+/// Rows, or pages, that one pruning transaction touches; more take another one (ST-59).
+pub const INBOX_PRUNE_BATCH: i64 = 1000;
+/// How long the text of a finished delivery is kept after its end; then it cannot be retried (ST-58).
+pub const INBOX_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How long `abandoned` and `uncertain` deliveries wait for an operator; then they are removed.
+pub const INBOX_UNDECIDED_KEPT: Duration = Duration::from_secs(180 * 86_400);
+/// How long token counts and released limits are kept.
+pub const USAGE_KEPT: Duration = Duration::from_secs(400 * 86_400);
+/// How long the last conclusion of a check is kept.
+pub const CI_CONCLUSION_KEPT: Duration = Duration::from_secs(90 * 86_400);
 /// Bytes of an argument that tmux is given; longer commands go through standard input (DI-15).
 pub const TMUX_ARGUMENT_BYTES_MAX: usize = 8 << 10;
 /// Characters of the WHAT part of a prompt's first line; the rest is cut (DI-25).

@@ -1,3 +1,4 @@
 //! The operations: one function a verb, used by every surface.
 
+pub mod deliveries;
 pub mod events;

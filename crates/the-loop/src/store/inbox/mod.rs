@@ -1,8 +1,8 @@
 //! The inbox: accepted deliveries and their outcomes, in SQLite (ST-51 to ST-61).
 //!
-//! Reading order: `rows` (what a row means), `schema` (the file), `writer` (group commit), `accept`
-//! (in), `outcomes` (through), `watermark` (forgotten), `operator` (looked at and put right),
-//! `limits` (parked items and small memories), `prune` (out).
+//! Reading order: `rows` (what a row means), `schema` (the file), `writer` (group commit), `read`,
+//! `accept` (in), `work` (what is left), `outcomes` (through), `watermark` (forgotten), `list` (looked
+//! at), `operator` (put right), `limits` (parked items and small memories), `prune` (out).
 //!
 //! [`Inbox`] is a cheap handle. One thread owns the connection that writes; whatever waits when it
 //! begins is one transaction and one sync. Readers have connections of their own and see what was
@@ -10,6 +10,7 @@
 
 mod accept;
 mod limits;
+mod list;
 mod operator;
 mod outcomes;
 mod prune;
@@ -19,11 +20,11 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod watermark;
+mod work;
 mod writer;
 
 use std::ops::Deref;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
@@ -35,37 +36,16 @@ use crate::world::World;
 
 pub use accept::{Accepted, DuplicateBy};
 pub use limits::{Parked, Scope};
-pub use operator::{
-    DropAnswer, DropWhat, InboxCounts, KnownKey, ListFilter, ListRow, RetryAnswer, Shown, States,
-};
-pub use outcomes::{ItemWork, NewOutcome, OutcomeChange, Routed};
+pub use list::{InboxCounts, KnownKey, ListFilter, ListRow, Shown, States};
+pub use operator::{DropAnswer, DropWhat, RetryAnswer};
+pub use outcomes::{NewOutcome, OutcomeChange, Routed};
 pub use prune::Pruned;
 pub use read::InboxReader;
 pub use rows::{BodyFault, Changed, ConfirmedBy, DeliveryRow, OutcomeRow, Seq};
 pub use schema::Migrated;
 pub use watermark::{Forgotten, Mark, Watermark};
+pub use work::ItemWork;
 pub use writer::{Changes, Health};
-
-/// Requests that may wait for the writer. A sync caller waits for room; an async one is refused.
-const QUEUE_MAX: usize = 1024;
-/// Requests in one transaction. More are the next one's.
-const COMMIT_MAX: usize = 256;
-/// How long one process waits for another that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Read connections kept open; more are opened when more threads read, and closed after.
-const IDLE_READERS_MAX: usize = 4;
-/// Bytes the write-ahead log keeps after a checkpoint; what is more is given back.
-const WAL_BYTES_MAX: i64 = 16 << 20;
-/// Deliveries handed to the router at a time, oldest first.
-const UNROUTED_MAX: i64 = 256;
-/// Rows that one pruning transaction touches (ST-59).
-const PRUNE_BATCH: i64 = 1000;
-/// How long the text of a finished delivery is kept after its end (state page, section 9).
-const BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How long `abandoned` and `uncertain` wait for an operator (state page, section 9).
-const UNDECIDED_KEPT: Duration = Duration::from_secs(180 * 86_400);
-/// How long token counts and released limits are kept.
-const USAGE_KEPT: Duration = Duration::from_secs(400 * 86_400);
 
 /// What went wrong, by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
+use the_loop_core::limits::{
+    CI_CONCLUSION_KEPT, INBOX_BODY_KEPT, INBOX_PRUNE_BATCH, INBOX_UNDECIDED_KEPT, USAGE_KEPT,
+};
 use the_loop_core::time::Timestamp;
 
 use super::rows::{Seq, open_outcome, unfinished_outcome};
-use super::{BODY_KEPT, Inbox, InboxError, PRUNE_BATCH, UNDECIDED_KEPT, USAGE_KEPT};
-
-/// How long the last conclusion of a check is kept.
-const CI_KEPT: Duration = Duration::from_secs(90 * 86_400);
+use super::{Inbox, InboxError};
 
 /// What one pruning removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Inbox {
         let before = now.minus(retention);
         let cutoffs = Cutoffs {
             finished: before.unix_ms(),
-            undecided: now.minus(UNDECIDED_KEPT).unix_ms(),
-            body: now.minus(BODY_KEPT).unix_ms(),
+            undecided: now.minus(INBOX_UNDECIDED_KEPT).unix_ms(),
+            body: now.minus(INBOX_BODY_KEPT).unix_ms(),
             usage: now.minus(USAGE_KEPT),
-            ci: now.minus(CI_KEPT).unix_ms(),
+            ci: now.minus(CI_CONCLUSION_KEPT).unix_ms(),
         };
         self.write(move |connection| prune_memories(connection, cutoffs))?;
         let deliveries = self.in_batches(move |connection, after| {
@@ -89,7 +89,7 @@ impl Inbox {
             let done = self.write(move |connection| batch(connection, after))?;
             total += done.len() as u64;
             match done.last() {
-                Some(last) if done.len() as i64 == PRUNE_BATCH => after = *last,
+                Some(last) if done.len() as i64 == INBOX_PRUNE_BATCH => after = *last,
                 Some(_) | None => return Ok(total),
             }
         }
@@ -125,7 +125,7 @@ fn forgettable(
          ORDER BY d.seq LIMIT ?4",
         unfinished_outcome("o."),
     );
-    let values = params![after, cutoffs.finished, cutoffs.undecided, PRUNE_BATCH];
+    let values = params![after, cutoffs.finished, cutoffs.undecided, INBOX_PRUNE_BATCH];
     sequence(connection, &sql, values)
 }
 
@@ -146,7 +146,7 @@ fn bodies_to_drop(
          ORDER BY d.seq LIMIT ?3",
         open_outcome("o."),
     );
-    sequence(connection, &sql, params![after, cutoffs.body, PRUNE_BATCH])
+    sequence(connection, &sql, params![after, cutoffs.body, INBOX_PRUNE_BATCH])
 }
 
 fn prune_memories(connection: &Connection, cutoffs: Cutoffs) -> Result<(), InboxError> {
@@ -179,7 +179,7 @@ fn vacuum_some(connection: &Connection) -> Result<bool, InboxError> {
     if before == 0 {
         return Ok(false);
     }
-    let sql = format!("PRAGMA incremental_vacuum({PRUNE_BATCH})");
+    let sql = format!("PRAGMA incremental_vacuum({INBOX_PRUNE_BATCH})");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut steps = statement.query(())?;
     while steps.next()?.is_some() {}

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags};
+use the_loop_core::limits::INBOX_IDLE_READERS_MAX;
 
 use super::schema::{self, Identity};
-use super::{IDLE_READERS_MAX, InboxError};
+use super::InboxError;
 use crate::world::World;
 
 /// The inbox, open for looking. Clones share their connections.
@@ -77,7 +78,7 @@ impl InboxReader {
             seen
         };
         let mut idle = self.idle();
-        if idle.len() < IDLE_READERS_MAX {
+        if idle.len() < INBOX_IDLE_READERS_MAX {
             idle.push(connection);
         }
         Ok(seen)

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use the_loop_core::limits::{INBOX_BUSY_TIMEOUT, INBOX_WAL_BYTES_MAX};
 
 use super::rows::{OPEN_DELIVERY, open_outcome};
-use super::{BUSY_TIMEOUT, InboxError, WAL_BYTES_MAX};
+use super::InboxError;
 use crate::disk::Kind;
 use crate::world::World;
 
@@ -218,7 +219,7 @@ pub(super) fn must_be_a_file(path: &Utf8Path, kind: Kind) -> Result<(), InboxErr
 pub(super) fn open_connection(path: &Utf8Path, mode: OpenFlags) -> Result<Connection, InboxError> {
     let connection =
         Connection::open_with_flags(path.as_std_path(), mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(INBOX_BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -234,7 +235,7 @@ fn configure(connection: &Connection) -> Result<(), InboxError> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection
-        .pragma_update_and_check(None, "journal_size_limit", WAL_BYTES_MAX, |_| Ok(()))
+        .pragma_update_and_check(None, "journal_size_limit", INBOX_WAL_BYTES_MAX, |_| Ok(()))
         .map_err(InboxError::from)
 }
 
@@ -255,7 +256,7 @@ fn use_wal(world: &World, connection: &Connection) -> Result<(), InboxError> {
             }
             Err(e)
                 if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
-                    && waited < BUSY_TIMEOUT =>
+                    && waited < INBOX_BUSY_TIMEOUT =>
             {
                 world.clock.wait(pause);
                 waited += pause;

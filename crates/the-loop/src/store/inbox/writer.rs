@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use rusqlite::Connection;
+use the_loop_core::limits::{INBOX_COMMIT_MAX, INBOX_QUEUE_MAX};
 use the_loop_core::time::Timestamp;
 
-use super::{COMMIT_MAX, InboxError, InboxReader, QUEUE_MAX, schema};
+use super::{InboxError, InboxReader, schema};
 use crate::world::World;
 
 /// A change in whether commits work (ST-55).
@@ -213,7 +214,7 @@ impl Writer {
         connection: Connection,
     ) -> Result<Self, InboxError> {
         let shared = Arc::new(Shared::default());
-        let (send, receive) = sync_channel(QUEUE_MAX);
+        let (send, receive) = sync_channel(INBOX_QUEUE_MAX);
         let mut committer = Committer {
             world,
             path,
@@ -343,7 +344,7 @@ impl Committer {
                     return Err(InboxError::Unavailable(why));
                 }
             }
-            if batch.len() >= COMMIT_MAX {
+            if batch.len() >= INBOX_COMMIT_MAX {
                 break;
             }
             match jobs.try_recv() {
