@@ -4,58 +4,34 @@
 //! agent are functions of the library, and the test needs no program to be wired up.
 #![allow(
     clippy::disallowed_methods,
-    reason = "a test may look at its environment and start tmux"
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may look at its environment, start tmux and panic"
 )]
 
+mod pane;
+
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
-use std::sync::Arc;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
+use pane::{MARKER, Pane, SESSION, SLUG, asked_for, child_words, root_of, session};
 use serde_json::Value;
-use the_loop::clock::Clock;
 use the_loop::disk::{Disk, OsDisk};
 use the_loop::harness::adapter::{Adapter, Place};
 use the_loop::harness::demo::{self, DemoArgs};
 use the_loop::harness::pane_exec::{self, LaunchFile};
-use the_loop::harness::screen::ScreenView;
-use the_loop::harness::watch::Watch;
-use the_loop::ids::Ids;
 use the_loop::process::{OsProcesses, Processes};
-use the_loop::world::World;
 use the_loop_core::confirm::{AgentState, By, Composer, WaitingKind};
-use the_loop_core::ids::{HarnessSessionId, Marker};
-use the_loop_core::time::Timestamp;
 
-const SESSION: &str = "11111111-2222-4333-8444-000000000001";
-const MARKER: &str = "dlv-9f3c0a1b2d4e5f60";
-const SLUG: &str = "local-octo-repo-15";
-
-fn world_of_this_process() -> World {
-    let env: BTreeMap<String, String> = std::env::vars().collect();
-    let cwd = std::env::current_dir().unwrap();
-    World {
-        disk: Arc::new(OsDisk),
-        processes: Arc::new(OsProcesses),
-        clock: Clock::System,
-        ids: Ids::Random,
-        env: Arc::new(env),
-        cwd: Utf8PathBuf::from_path_buf(cwd).unwrap(),
-        home: None,
-        user: "ada".to_owned(),
-        program: "/bin/true".into(),
-        pid: std::process::id(),
-    }
-}
-
-/// Not a test: what the panes run. `CHILD` holds the words of the command line.
+/// Not a test: what the panes run.
 #[test]
 #[ignore = "runs inside the panes of the other tests"]
 fn child() {
-    let words = std::env::var("CHILD").unwrap_or_default();
-    let words: Vec<&str> = words.split('\u{1f}').collect();
-    let world = world_of_this_process();
+    let words = asked_for();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let world = pane::world_of_this_process();
     match words[..] {
         ["pane-exec", file] => {
             let error = pane_exec::run(&world, Utf8Path::new(file));
@@ -77,251 +53,47 @@ fn child() {
     }
 }
 
-/// A private tmux server with one pane; killed with everything in it when it goes.
-struct Pane {
-    dir: tempfile::TempDir,
-    socket: String,
-    pid: i32,
-    watch: Watch,
-    world: World,
+fn open(vars: &[(&str, &str)]) -> Pane {
+    open_with(
+        tempfile::tempdir().unwrap(),
+        vars,
+        &["--session-id", SESSION],
+    )
 }
 
-impl Drop for Pane {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]);
-        if self.pid > 1 {
-            let _ = Command::new("kill")
-                .args(["-9", &self.pid.to_string()])
-                .output();
-        }
+fn open_with(dir: tempfile::TempDir, vars: &[(&str, &str)], words: &[&str]) -> Pane {
+    let root = root_of(&dir);
+    OsDisk.create_dir_all(&root.join("local")).unwrap();
+    let words: Vec<&str> = ["demo-agent"].iter().chain(words).copied().collect();
+    let (program, argv, child) = child_words(&words);
+    let mut env = BTreeMap::from([
+        child,
+        ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+        ("HOME".to_owned(), root.to_string()),
+        ("THE_LOOP_STATE_ROOT".to_owned(), root.to_string()),
+        (
+            "THE_LOOP_WORK_ITEM".to_owned(),
+            "local:octo/repo#15".to_owned(),
+        ),
+    ]);
+    for (name, value) in vars {
+        env.insert(format!("THE_LOOP_DEMO_{name}"), (*value).to_owned());
     }
-}
-
-fn root_of(dir: &tempfile::TempDir) -> Utf8PathBuf {
-    Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap()
-}
-
-/// Program, arguments and variable that run `child` with these words as its command line.
-fn child_words(words: &[&str]) -> (String, Vec<String>, (String, String)) {
-    let exe = std::env::current_exe().unwrap().display().to_string();
-    let args = ["child", "--exact", "--ignored", "--nocapture", "--quiet"];
-    let args = args.iter().map(|a| (*a).to_owned()).collect();
-    (exe, args, ("CHILD".to_owned(), words.join("\u{1f}")))
-}
-
-impl Pane {
-    fn open(vars: &[(&str, &str)]) -> Self {
-        Self::open_with(
-            tempfile::tempdir().unwrap(),
-            vars,
-            &["--session-id", SESSION],
-        )
-    }
-
-    /// Starts the agent as the engine does: a launch file, and the launcher in a new session.
-    fn open_with(dir: tempfile::TempDir, vars: &[(&str, &str)], words: &[&str]) -> Self {
-        let root = root_of(&dir);
-        OsDisk.create_dir_all(&root.join("local")).unwrap();
-        let words: Vec<&str> = ["demo-agent"].iter().chain(words).copied().collect();
-        let (program, argv, child) = child_words(&words);
-        let mut env = BTreeMap::from([
-            child,
-            ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
-            ("HOME".to_owned(), root.to_string()),
-            ("THE_LOOP_STATE_ROOT".to_owned(), root.to_string()),
-            (
-                "THE_LOOP_WORK_ITEM".to_owned(),
-                "local:octo/repo#15".to_owned(),
-            ),
-        ]);
-        for (name, value) in vars {
-            env.insert(format!("THE_LOOP_DEMO_{name}"), (*value).to_owned());
-        }
-        let file = root.join("local/launch/local-octo-repo-15-00ff.json");
-        let launch = LaunchFile {
-            program,
-            argv,
-            cwd: root.clone(),
-            env,
-        };
-        launch.write(&OsDisk, &file).unwrap();
-        let (exe, args, (name, value)) = child_words(&["pane-exec", file.as_str()]);
-        let place = Place {
-            session_id: HarnessSessionId::parse(SESSION).unwrap(),
-            cwd: root.clone(),
-            hook_file: root.join(format!("local/hooks/{SLUG}.jsonl")),
-            demo_transcript: root.join(format!("local/demo/{SESSION}.jsonl")),
-            home: None,
-            claude_config_dir: None,
-        };
-        let mut pane = Self {
-            watch: Watch::new(Adapter::Demo, place, Timestamp::from_unix_ms(0)),
-            world: world_of_this_process(),
-            dir,
-            socket: format!("tl-test-{}", Ids::Random.hex::<6>()),
-            pid: 0,
-        };
-        std::fs::write(root.join("tmux.conf"), "set -g remain-on-exit on\n").unwrap();
-        let assignment = format!("{name}={value}");
-        let mut words = vec![
-            "-f",
-            "tmux.conf",
-            "new-session",
-            "-d",
-            "-x",
-            "90",
-            "-y",
-            "24",
-            "-s",
-            "a",
-            "-e",
-            &assignment,
-            &exe,
-        ];
-        words.extend(args.iter().map(String::as_str));
-        let started = pane.tmux(&words);
-        assert!(started.status.success(), "{started:?}");
-        pane.pid = pane.ask("#{pane_pid}").parse().unwrap();
-        pane
-    }
-
-    fn root(&self) -> Utf8PathBuf {
-        root_of(&self.dir)
-    }
-
-    fn tmux(&self, words: &[&str]) -> Output {
-        Command::new("tmux")
-            .args(["-L", &self.socket])
-            .args(words)
-            .current_dir(self.dir.path())
-            .env_remove("TMUX")
-            .output()
-            .unwrap()
-    }
-
-    fn ask(&self, format: &str) -> String {
-        let out = self.tmux(&["display-message", "-p", "-t", "=a:", format]);
-        String::from_utf8(out.stdout).unwrap().trim_end().to_owned()
-    }
-
-    fn screen(&self) -> ScreenView {
-        let out = self.tmux(&["capture-pane", "-p", "-e", "-t", "=a:"]);
-        let rows = String::from_utf8_lossy(&out.stdout).into_owned();
-        let dead = self.ask("#{pane_dead}") == "1";
-        ScreenView::parse(
-            &rows,
-            &self.ask("#{pane_title}"),
-            None,
-            dead,
-            Clock::System.now(),
-        )
-    }
-
-    fn paste_raw(&self, text: &str, how: &[&str]) {
-        let file = self.root().join("paste");
-        std::fs::write(&file, text).unwrap();
-        self.tmux(&["load-buffer", "-b", "z", file.as_str()]);
-        let words = [&["paste-buffer", "-d", "-b", "z", "-t", "=a:"][..], how].concat();
-        self.tmux(&words);
-    }
-
-    fn paste(&self, text: &str) {
-        self.paste_raw(text, &["-p"]);
-    }
-
-    fn submit(&self) {
-        self.paste_raw("\r", &["-r"]);
-    }
-
-    fn key(&self, key: &str) {
-        self.tmux(&["send-keys", "-t", "=a:", key]);
-    }
-
-    /// Waits for a named condition.
-    fn until<T>(&mut self, what: &str, mut found: impl FnMut(&mut Self) -> Option<T>) -> T {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            if let Some(value) = found(self) {
-                return value;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "no {what}:\n{:#?}",
-                self.screen().rows
-            );
-            std::thread::park_timeout(Duration::from_millis(10));
-        }
-    }
-
-    fn state(&mut self) -> Option<AgentState> {
-        let screen = self.screen();
-        self.watch
-            .look(&self.world, Some(self.pid), None, Some(&screen));
-        self.watch.state().map(|o| o.state)
-    }
-
-    fn until_state(&mut self, state: AgentState) {
-        self.until(&format!("{state}"), |pane| {
-            (pane.state() == Some(state)).then_some(())
-        });
-    }
-
-    fn until_row(&mut self, text: &str) {
-        let shows = |screen: &ScreenView| screen.rows.iter().any(|row| row.contains(text));
-        self.until(text, |pane| shows(&pane.screen()).then_some(()));
-    }
-
-    fn until_dead(&mut self) -> String {
-        self.until("end", |pane| {
-            (pane.ask("#{pane_dead}") == "1").then_some(())
-        });
-        self.ask("#{pane_dead_status}")
-    }
-
-    fn composer(&self) -> Composer {
-        let marker = Marker::parse(MARKER).unwrap();
-        Adapter::Demo.composer(&self.screen(), Some(&marker))
-    }
-
-    fn until_composer(&mut self, composer: Composer) {
-        self.until(&format!("{composer:?}"), |pane| {
-            (pane.composer() == composer).then_some(())
-        });
-    }
-
-    fn evidence(&mut self) -> Option<By> {
-        self.state();
-        let marker = Marker::parse(MARKER).unwrap();
-        let seen = self.watch.evidence(&marker, Timestamp::from_unix_ms(0));
-        seen.map(|s| s.by)
-    }
-
-    fn until_evidence(&mut self, by: By) {
-        self.until("evidence", |p| (p.evidence() == Some(by)).then_some(()));
-    }
-
-    fn lines(&self, path: &str) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.root().join(path)).unwrap_or_default();
-        text.lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect()
-    }
-
-    fn transcript(&self) -> Vec<Value> {
-        self.lines(&format!("local/demo/{SESSION}.jsonl"))
-    }
-
-    fn hook_lines(&self) -> Vec<Value> {
-        self.lines(&format!("local/hooks/{SLUG}.jsonl"))
-    }
-
-    fn hooks(&self) -> Vec<String> {
-        let lines = self.hook_lines();
-        lines
-            .iter()
-            .map(|l| l["hook"].as_str().unwrap().to_owned())
-            .collect()
-    }
+    let launch = LaunchFile {
+        program,
+        argv,
+        cwd: root.clone(),
+        env,
+    };
+    let place = Place {
+        session_id: session(),
+        cwd: root.clone(),
+        hook_file: root.join(format!("local/hooks/{SLUG}.jsonl")),
+        demo_transcript: root.join(format!("local/demo/{SESSION}.jsonl")),
+        home: None,
+        claude_config_dir: None,
+    };
+    Pane::launch(dir, Adapter::Demo, &launch, place)
 }
 
 fn prompt() -> String {
@@ -330,7 +102,7 @@ fn prompt() -> String {
 
 #[test]
 fn di38_a_pasted_delivery_is_confirmed_by_the_hook() {
-    let mut pane = Pane::open(&[]);
+    let mut pane = open(&[]);
     pane.until_state(AgentState::Ready);
     assert_eq!(pane.composer(), Composer::Empty);
     pane.paste(&prompt());
@@ -364,7 +136,7 @@ fn di38_a_pasted_delivery_is_confirmed_by_the_hook() {
 
 #[test]
 fn di20_the_pane_has_exactly_the_environment_of_the_launch_file() {
-    let mut pane = Pane::open(&[("SLOW_START_MS", "0")]);
+    let mut pane = open(&[("SLOW_START_MS", "0")]);
     pane.until_state(AgentState::Ready);
     let environ = std::fs::read(format!("/proc/{}/environ", pane.pid)).unwrap();
     let mut names: Vec<String> = environ
@@ -401,15 +173,13 @@ fn di20_the_pane_has_exactly_the_environment_of_the_launch_file() {
 fn di38_the_prompt_argument_is_taken_and_a_resumed_conversation_goes_on() {
     let text = prompt();
     let dir = tempfile::tempdir().unwrap();
-    let mut pane = Pane::open_with(dir, &[], &["--session-id", SESSION, &text]);
+    let mut pane = open_with(dir, &[], &["--session-id", SESSION, &text]);
     pane.until_evidence(By::Hook);
     pane.until_state(AgentState::Idle);
     pane.key("C-d");
     assert_eq!(pane.until_dead(), "0");
     assert_eq!(pane.hooks().last().unwrap(), "SessionEnd");
-    pane.tmux(&["kill-server"]);
-    let dir = std::mem::replace(&mut pane.dir, tempfile::tempdir().unwrap());
-    let mut resumed = Pane::open_with(dir, &[], &["--resume", SESSION]);
+    let mut resumed = open_with(pane.into_dir(), &[], &["--resume", SESSION]);
     resumed.until_row("(resume)");
     resumed.until("ready", |p| p.state().filter(|s| s.takes_input()));
     assert_eq!(resumed.hook_lines().last().unwrap()["kind"], "resume");
@@ -417,26 +187,26 @@ fn di38_the_prompt_argument_is_taken_and_a_resumed_conversation_goes_on() {
 
 #[test]
 fn di38_an_unknown_conversation_is_not_resumed() {
-    let mut pane = Pane::open_with(tempfile::tempdir().unwrap(), &[], &["--resume", SESSION]);
+    let mut pane = open_with(tempfile::tempdir().unwrap(), &[], &["--resume", SESSION]);
     assert_eq!(pane.until_dead(), "1");
 }
 
 #[test]
 fn di38_exit_at_once_and_bad_values() {
-    let mut pane = Pane::open(&[("EXIT_AT_ONCE", "1")]);
+    let mut pane = open(&[("EXIT_AT_ONCE", "1")]);
     assert_eq!(pane.until_dead(), "1");
     let all = pane
         .tmux(&["capture-pane", "-p", "-S", "-", "-t", "=a:"])
         .stdout;
     assert!(String::from_utf8_lossy(&all).contains("demo-agent: told to exit"));
     assert_eq!(pane.hooks(), [""; 0]);
-    let mut pane = Pane::open(&[("BUSY_MS", "soon")]);
+    let mut pane = open(&[("BUSY_MS", "soon")]);
     assert_eq!(pane.until_dead(), "2");
 }
 
 #[test]
 fn di38_a_slow_start_shows_and_tells_nothing_until_it_is_ready() {
-    let mut pane = Pane::open(&[("SLOW_START_MS", "1500")]);
+    let mut pane = open(&[("SLOW_START_MS", "1500")]);
     assert_eq!(pane.state(), None);
     assert_eq!(pane.hooks(), [""; 0]);
     pane.until_state(AgentState::Ready);
@@ -445,7 +215,7 @@ fn di38_a_slow_start_shows_and_tells_nothing_until_it_is_ready() {
 
 #[test]
 fn di38_a_swallowed_submit_leaves_our_text_in_the_composer() {
-    let mut pane = Pane::open(&[("SWALLOW_ENTER", "1")]);
+    let mut pane = open(&[("SWALLOW_ENTER", "1")]);
     pane.until_state(AgentState::Ready);
     pane.paste(&prompt());
     pane.submit();
@@ -458,7 +228,7 @@ fn di38_a_swallowed_submit_leaves_our_text_in_the_composer() {
 
 #[test]
 fn di38_a_permission_question_is_a_known_dialog() {
-    let mut pane = Pane::open(&[("ASK_PERMISSION", "1")]);
+    let mut pane = open(&[("ASK_PERMISSION", "1")]);
     pane.until_state(AgentState::Ready);
     pane.paste(&prompt());
     pane.submit();
@@ -480,7 +250,7 @@ fn di38_a_permission_question_is_a_known_dialog() {
 
 #[test]
 fn di38_a_busy_agent_queues_and_its_hook_fires_at_once() {
-    let mut pane = Pane::open(&[("BUSY_MS", "2000")]);
+    let mut pane = open(&[("BUSY_MS", "2000")]);
     pane.until_state(AgentState::Ready);
     pane.paste("first");
     pane.submit();
@@ -503,7 +273,7 @@ fn di38_a_busy_agent_queues_and_its_hook_fires_at_once() {
 
 #[test]
 fn di38_without_hooks_the_transcript_alone_confirms() {
-    let mut pane = Pane::open(&[("NO_HOOKS", "1")]);
+    let mut pane = open(&[("NO_HOOKS", "1")]);
     pane.until_state(AgentState::Ready);
     pane.paste(&prompt());
     pane.submit();
@@ -516,14 +286,14 @@ fn di38_without_hooks_the_transcript_alone_confirms() {
 fn di38_another_transcript_is_told_by_the_hooks_and_none_is_written_when_told_so() {
     let elsewhere = tempfile::tempdir().unwrap();
     let path = elsewhere.path().join("t.jsonl").display().to_string();
-    let mut pane = Pane::open(&[("TRANSCRIPT", &path)]);
+    let mut pane = open(&[("TRANSCRIPT", &path)]);
     pane.until_state(AgentState::Ready);
     pane.paste(&prompt());
     pane.submit();
     pane.until_state(AgentState::Idle);
     assert!(std::fs::read_to_string(&path).unwrap().contains(MARKER));
     assert_eq!(pane.hook_lines()[1]["transcriptPath"], path);
-    let mut pane = Pane::open(&[("TRANSCRIPT", "none"), ("NO_HOOKS", "1")]);
+    let mut pane = open(&[("TRANSCRIPT", "none"), ("NO_HOOKS", "1")]);
     pane.until_state(AgentState::Ready);
     pane.paste(&prompt());
     pane.submit();
@@ -541,12 +311,12 @@ fn signal(name: &str, pid: i32) {
 
 #[test]
 fn di38_sigterm_ends_it_cleanly_unless_it_ignores_it() {
-    let mut pane = Pane::open(&[]);
+    let mut pane = open(&[]);
     pane.until_state(AgentState::Ready);
     signal("-TERM", pane.pid);
     assert_eq!(pane.until_dead(), "143");
     assert_eq!(pane.hooks(), ["SessionStart", "SessionEnd"]);
-    let mut stubborn = Pane::open(&[("IGNORE_SIGTERM", "1")]);
+    let mut stubborn = open(&[("IGNORE_SIGTERM", "1")]);
     stubborn.until_state(AgentState::Ready);
     signal("-TERM", stubborn.pid);
     signal("-HUP", stubborn.pid);
@@ -562,7 +332,7 @@ fn di38_sigterm_ends_it_cleanly_unless_it_ignores_it() {
 
 #[test]
 fn di38_it_keeps_a_draft_through_a_resize_and_idles_without_work() {
-    let mut pane = Pane::open(&[]);
+    let mut pane = open(&[]);
     pane.until_state(AgentState::Ready);
     pane.paste(&prompt());
     pane.until_composer(Composer::Ours);

@@ -233,7 +233,12 @@ fn di43_evidence_and_our_text_come_before_everything() {
         };
         let next = match state {
             AgentState::Waiting(_) => Examined::LookAgain,
-            _ => Examined::Submit,
+            AgentState::Starting
+            | AgentState::Ready
+            | AgentState::Working
+            | AgentState::Idle
+            | AgentState::Exited
+            | AgentState::Unknown => Examined::Submit,
         };
         assert_eq!(examine(&lying), next, "{state}");
     }

@@ -228,7 +228,7 @@ impl Adapter {
         let from = self.input_line(screen).map_or(0, |rows| rows.end + 1);
         let rows = &screen.rows[from..];
         let shows = |text: &&str| rows.iter().any(|row| row.contains(*text));
-        let fits = |dialog: &&KnownDialog| dialog.shows.iter().all(|text| shows(text));
+        let fits = |dialog: &&KnownDialog| dialog.shows.iter().all(&shows);
         self.declaration().dialogs.iter().find(fits)
     }
 

@@ -126,13 +126,12 @@ pub fn run(world: &World, args: &DemoArgs) -> i32 {
     if let Err(e) = terminal.begin() {
         return terminal::say(&format!("demo-agent: needs a terminal: {e}"), 1);
     }
-    let code = Running {
+    Running {
         world,
         start,
         terminal,
     }
-    .go(args);
-    code
+    .go(args)
 }
 
 /// Why it does not start.
@@ -254,8 +253,8 @@ impl Running<'_> {
                     vec![Effect::Redraw]
                 }
                 Woken::Signal(_) | Woken::Closed if self.start.knobs.ignore_sigterm => Vec::new(),
-                Woken::Signal(code) => agent.end("other", code),
-                Woken::Closed => agent.end("other", 129),
+                Woken::Signal(code) => agent::end("other", code),
+                Woken::Closed => agent::end("other", 129),
             };
         }
     }
@@ -264,10 +263,10 @@ impl Running<'_> {
     fn perform(&mut self, agent: &Agent, effect: Effect) -> Option<i32> {
         match effect {
             Effect::PromptHook(prompt) => {
-                self.hook("UserPromptSubmit", json!({ "prompt": prompt }))
+                self.hook("UserPromptSubmit", json!({ "prompt": prompt }));
             }
             Effect::PermissionHook => {
-                self.hook("PermissionRequest", json!({ "tool_name": "Work" }))
+                self.hook("PermissionRequest", json!({ "tool_name": "Work" }));
             }
             Effect::StopHook => self.hook("Stop", json!({})),
             Effect::WriteUser(prompt) => self.write_down(&json!({

@@ -200,7 +200,7 @@ fn di26_a_shell_line_or_command_that_reaches_the_composer_shows() {
         reason: "prompt_input_exit",
         code: 0,
     };
-    assert_eq!(scene.paste("/exit"), [end.clone()]);
+    assert_eq!(scene.paste("/exit"), std::slice::from_ref(&end));
     assert_eq!(scene.keys(&[Key::Char('a'), Key::Eof]), []);
     assert_eq!(scene.keys(&[Key::Clear, Key::Eof]), [end]);
 }

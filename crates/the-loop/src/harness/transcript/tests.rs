@@ -44,7 +44,7 @@ fn di25_only_a_user_s_own_prompt_counts() {
     };
     assert_eq!(
         claude(&[user(json!(format!("{}\nhello", header())))]),
-        [prompt.clone()]
+        std::slice::from_ref(&prompt)
     );
     let blocks = json!([{"type": "text", "text": header()}]);
     assert_eq!(claude(&[user(blocks)]), [prompt]);

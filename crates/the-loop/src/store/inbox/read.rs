@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use the_loop_core::limits::INBOX_IDLE_READERS_MAX;
 
-use super::schema::{self, Identity};
 use super::InboxError;
+use super::schema::{self, Identity};
 use crate::world::World;
 
 /// The inbox, open for looking. Clones share their connections.

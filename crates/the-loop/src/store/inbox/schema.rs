@@ -7,8 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use the_loop_core::limits::{INBOX_BUSY_TIMEOUT, INBOX_WAL_BYTES_MAX};
 
-use super::rows::{OPEN_DELIVERY, open_outcome};
 use super::InboxError;
+use super::rows::{OPEN_DELIVERY, open_outcome};
 use crate::disk::Kind;
 use crate::world::World;
 
