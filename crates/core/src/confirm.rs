@@ -300,6 +300,9 @@ pub fn examine(attempt: &Attempt) -> Examined {
         return Examined::Confirmed(by);
     }
     match attempt.composer {
+        Composer::Ours if matches!(attempt.state, AgentState::Waiting(_)) => {
+            return Examined::LookAgain;
+        }
         Composer::Ours => return Examined::Submit,
         Composer::Empty | Composer::Draft | Composer::Unknown => {}
     }
@@ -324,3 +327,6 @@ pub fn examine(attempt: &Attempt) -> Examined {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

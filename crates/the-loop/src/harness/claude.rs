@@ -69,7 +69,7 @@ const DIALOGS: &[KnownDialog] = &[
     dialog(
         "bypass-permissions",
         WaitingKind::Dialog,
-        &["Bypass Permissions mode", "Yes, I accept"],
+        &["Bypass Permissions", "Yes, I accept"],
     ),
     dialog(
         "onboarding",
@@ -77,11 +77,6 @@ const DIALOGS: &[KnownDialog] = &[
         &["Choose the text style that looks best"],
     ),
     dialog("login", WaitingKind::Dialog, &["Select login method"]),
-    dialog(
-        "permission",
-        WaitingKind::Permission,
-        &["Do you want to", "❯ 1. Yes", "Esc to cancel"],
-    ),
     dialog(
         "permission",
         WaitingKind::Permission,
@@ -342,3 +337,6 @@ pub fn screen_state(screen: &ScreenView) -> Option<(AgentState, Duration)> {
         Some((AgentState::Idle, DRAWN_BEFORE_READING))
     }
 }
+
+#[cfg(test)]
+mod tests;

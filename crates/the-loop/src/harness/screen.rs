@@ -129,3 +129,6 @@ fn apply_style(parameters: &str, pen: &mut Pen) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
