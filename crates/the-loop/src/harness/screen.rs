@@ -11,8 +11,6 @@ pub struct ScreenView {
     pub rows: Vec<String>,
     /// The same rows without what is drawn faint: hints and placeholders are, what a person typed is not.
     pub solid: Vec<String>,
-    /// The cursor's column and row, where tmux told.
-    pub cursor: Option<(usize, usize)>,
     /// The pane's title.
     pub title: String,
     /// Has the pane's process ended?
@@ -34,7 +32,6 @@ impl ScreenView {
     pub fn parse(
         captured: &str,
         title: &str,
-        cursor: Option<(usize, usize)>,
         dead: bool,
         at: Timestamp,
     ) -> Self {
@@ -46,7 +43,6 @@ impl ScreenView {
         Self {
             rows,
             solid,
-            cursor,
             title: title.to_owned(),
             dead,
             at,
