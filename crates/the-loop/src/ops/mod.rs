@@ -1,4 +1,5 @@
 //! The operations: one function a verb, used by every surface.
 
+pub mod config;
 pub mod deliveries;
 pub mod events;

@@ -45,6 +45,8 @@ pub fn parse(bytes: &[u8]) -> Document {
     for event in Parser::new_from_str(text) {
         let step = match event {
             Ok((event, span)) => builder.take(event, span),
+            // What the scanner says about a text that was cut short is not the operator's problem.
+            Err(_) if cut.is_some() => Err(Stop),
             Err(e) => {
                 let mark = e.marker();
                 let pos = pos_of(mark.line(), mark.col());
@@ -58,11 +60,7 @@ pub fn parse(bytes: &[u8]) -> Document {
         }
     }
     let mut document = builder.finish();
-    if let Some(cut) = cut {
-        // What the scanner says about a text that was cut short is not the operator's problem.
-        document.problems.retain(|problem| problem.pos < cut.pos);
-        document.problems.push(cut);
-    }
+    document.problems.extend(cut);
     document
 }
 
@@ -284,10 +282,15 @@ impl Builder {
         }
     }
 
-    /// Closes what a fault left open, so that what stands before it can be used.
+    /// Closes the mappings that a fault left open, so that what stands before it can be used; half a
+    /// list would say something else than the whole one.
     fn finish(mut self) -> Document {
-        while !self.open.is_empty() {
-            self.close();
+        while let Some(open) = self.open.last() {
+            if matches!(open, Open::List { .. }) {
+                self.open.pop();
+            } else {
+                self.close();
+            }
         }
         Document {
             root: self.root,

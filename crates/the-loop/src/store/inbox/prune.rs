@@ -69,7 +69,7 @@ impl Inbox {
             }
             Ok(batch)
         })?;
-        while self.write(|connection| vacuum_some(connection))? {}
+        while self.write(vacuum_some)? {}
         Ok(Pruned {
             deliveries,
             bodies,

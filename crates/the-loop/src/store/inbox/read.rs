@@ -105,8 +105,9 @@ impl InboxReader {
         let Some(connection) = watch.as_ref() else {
             return Ok(0);
         };
-        Ok(connection
-            .prepare_cached("PRAGMA data_version")?
-            .query_row((), |row| row.get(0))?)
+        let asked = connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row((), |row| row.get(0)));
+        asked.map_err(|e| schema::at(&self.pool.path)(e.into()))
     }
 }

@@ -95,7 +95,13 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    /// Reads them in one view: between two, another process may make the tables.
     pub(super) fn of(connection: &Connection) -> Result<Self, InboxError> {
+        let _view = if connection.is_autocommit() {
+            Some(connection.unchecked_transaction()?)
+        } else {
+            None
+        };
         let number = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, i64>(0));
         Ok(Self {
             application_id: number("PRAGMA application_id")?,
