@@ -29,12 +29,7 @@ struct Pen {
 impl ScreenView {
     /// Reads what `capture-pane -p -e` printed. Text captured without `-e` works too; then placeholders
     /// look like drafts.
-    pub fn parse(
-        captured: &str,
-        title: &str,
-        dead: bool,
-        at: Timestamp,
-    ) -> Self {
+    pub fn parse(captured: &str, title: &str, dead: bool, at: Timestamp) -> Self {
         let mut pen = Pen::default();
         let (rows, solid) = captured
             .lines()

@@ -169,11 +169,7 @@ impl Pane {
         let out = self.tmux(&["capture-pane", "-p", "-e", "-t", "=a:"]);
         let rows = String::from_utf8_lossy(&out.stdout).into_owned();
         let dead = self.ask("#{pane_dead}") == "1";
-        ScreenView::parse(
-            &rows,
-            &self.ask("#{pane_title}"), dead,
-            Clock::System.now(),
-        )
+        ScreenView::parse(&rows, &self.ask("#{pane_title}"), dead, Clock::System.now())
     }
 
     pub fn paste_raw(&self, text: &str, how: &[&str]) {

@@ -55,8 +55,8 @@ impl Scene {
             .unwrap();
     }
     fn look(&mut self, title: Option<&str>, screen: Option<(&str, i64)>) -> (AgentState, i64) {
-        let view = screen
-            .map(|(rows, ms)| ScreenView::parse(rows, title.unwrap_or(""), false, at(ms)));
+        let view =
+            screen.map(|(rows, ms)| ScreenView::parse(rows, title.unwrap_or(""), false, at(ms)));
         self.watch.look(&self.world, None, title, view.as_ref());
         self.watch
             .state()
