@@ -289,11 +289,10 @@ fn events(message: Value, block: &Value, stop: &str) -> String {
         ),
         ("message_stop", json!({})),
     ];
-    events
-        .into_iter()
-        .map(|(name, mut data)| {
-            data["type"] = json!(name);
-            format!("event: {name}\ndata: {data}\n\n")
-        })
-        .collect()
+    let mut stream = String::new();
+    for (name, mut data) in events {
+        data["type"] = json!(name);
+        stream.push_str(&format!("event: {name}\ndata: {data}\n\n"));
+    }
+    stream
 }

@@ -197,11 +197,8 @@ fn di54_one_conversation_with_the_real_program() {
         p.state();
         p.watch.evidence(&second, intent).map(|s| s.by)
     });
-    assert_eq!(
-        pane.composer(),
-        Composer::Empty,
-        "the hint about queued prompts is no draft"
-    );
+    // The hint about queued prompts is no draft.
+    pane.until_composer(Composer::Empty);
     pane.until_state(AgentState::Idle);
 
     // A question; its answer fires no hook.
@@ -232,7 +229,13 @@ fn di54_one_conversation_with_the_real_program() {
     stage.model.fail(429, "rate_limit_error");
     pane.paste(&header(4));
     pane.submit();
-    pane.until_state(AgentState::Waiting(WaitingKind::UsageLimit));
+    let limited = AgentState::Waiting(WaitingKind::UsageLimit);
+    pane.until_state(limited);
+    let since = std::time::Instant::now();
+    pane.until("a while in which it stays so", |p| {
+        assert_eq!(p.state(), Some(limited));
+        (since.elapsed() > std::time::Duration::from_secs(3)).then_some(())
+    });
     stage.model.mend();
 
     // Tokens are counted once, and the transcript alone confirms as well.

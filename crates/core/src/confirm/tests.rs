@@ -73,6 +73,35 @@ fn di31_an_answered_dialog_fires_no_hook_and_the_screen_tells() {
     assert_eq!(newest(&[]), None);
 }
 
+#[test]
+fn di42_looking_idle_does_not_end_a_limit_or_a_missing_login() {
+    let see = |source, ms, state| Observation {
+        source,
+        at: at(ms),
+        state,
+    };
+    for kind in [WaitingKind::UsageLimit, WaitingKind::Login] {
+        let hook = see(ObservationSource::Hook, 10, AgentState::Waiting(kind));
+        for source in &SOURCES[1..] {
+            let idle = see(*source, 20, AgentState::Idle);
+            assert_eq!(believed(&[hook, idle]), Some(hook));
+            for state in [AgentState::Working, AgentState::Exited] {
+                let other = see(*source, 20, state);
+                assert_eq!(believed(&[hook, other]), Some(other), "{state}");
+            }
+        }
+    }
+    let hook = AgentState::Waiting(WaitingKind::Permission);
+    let hook = see(ObservationSource::Hook, 10, hook);
+    let idle = see(ObservationSource::Screen, 20, AgentState::Idle);
+    assert_eq!(
+        believed(&[hook, idle]),
+        Some(idle),
+        "a refused permission ends with the dialog"
+    );
+    assert_eq!(believed(&[]), None);
+}
+
 proptest! {
     #[test]
     fn di31_the_newest_decides_and_among_equals_the_source(

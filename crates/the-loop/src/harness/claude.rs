@@ -265,8 +265,13 @@ pub fn hook_state(line: &HookLine) -> Option<AgentState> {
             Some("question") => WaitingKind::Question,
             Some(_) | None => WaitingKind::Permission,
         })),
-        // Its other notifications come seconds late and could speak of a dialog that is answered.
-        "Notification" => (kind == Some("idle_prompt")).then_some(AgentState::Idle),
+        // Most notifications come seconds late: they could speak of a dialog that is answered, or, a
+        // minute after a turn that failed, of an idle that is none.
+        // These two end a missing login and a usage limit.
+        "Notification" => match kind {
+            Some("auth_success" | "quota_auto_resume_fired") => Some(AgentState::Idle),
+            Some(_) | None => None,
+        },
         "Stop" => Some(AgentState::Idle),
         "StopFailure" => Some(match kind {
             Some("rate_limit" | "billing_error" | "account_on_hold") => {

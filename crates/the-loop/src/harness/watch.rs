@@ -239,7 +239,7 @@ impl Watch {
         ];
         let of_this_process = |o: &Observation| o.at >= self.launched_at;
         let known: Vec<Observation> = all.into_iter().flatten().filter(of_this_process).collect();
-        let mut newest = confirm::newest(&known)?;
+        let mut newest = confirm::believed(&known)?;
         let had_a_turn = self.last_turn_at.is_some_and(|at| at >= self.launched_at);
         match self.adapter {
             // Its idle looks the same before and after the first turn.

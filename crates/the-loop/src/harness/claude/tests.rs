@@ -75,7 +75,7 @@ const READ_AS: [(&str, Option<&str>, Composer, Option<AgentState>); 13] = [
 fn di27_screens_of_the_real_program_are_read_as_a_person_reads_them() {
     for ((name, captured), (same, dialog, composer, state)) in SCREENS.into_iter().zip(READ_AS) {
         assert_eq!(name, same);
-        let screen = ScreenView::parse(captured, "", None, false, at(0));
+        let screen = ScreenView::parse(captured, "", false, at(0));
         let found = Adapter::Claude.known_dialog(&screen).map(|d| d.name);
         assert_eq!(found, dialog, "{name}");
         assert_eq!(
@@ -91,14 +91,14 @@ fn di27_screens_of_the_real_program_are_read_as_a_person_reads_them() {
 fn di27_a_quoted_dialog_in_the_conversation_is_no_dialog() {
     let (_, idle) = SCREENS[4];
     let quoted = format!("● Do you want to proceed?\n ❯ 1. Yes\n Esc to cancel\n{idle}");
-    let screen = ScreenView::parse(&quoted, "", None, false, at(0));
+    let screen = ScreenView::parse(&quoted, "", false, at(0));
     assert_eq!(Adapter::Claude.known_dialog(&screen), None);
     assert_eq!(Adapter::Claude.composer(&screen, None), Composer::Empty);
 }
 
 #[test]
 fn di27_without_a_marker_to_ask_for_our_own_text_is_a_draft() {
-    let screen = ScreenView::parse(SCREENS[5].1, "", None, false, at(0));
+    let screen = ScreenView::parse(SCREENS[5].1, "", false, at(0));
     assert_eq!(Adapter::Claude.composer(&screen, None), Composer::Draft);
 }
 
@@ -282,7 +282,8 @@ fn di31_hooks_tell_states() {
     let asks = hook("PermissionRequest", Some("question"), None);
     assert_eq!(asks, Some(Waiting(WaitingKind::Question)));
     assert_eq!(hook("Notification", Some("permission_prompt"), None), None);
-    assert_eq!(hook("Notification", Some("idle_prompt"), None), Some(Idle));
+    assert_eq!(hook("Notification", Some("idle_prompt"), None), None);
+    assert_eq!(hook("Notification", Some("auth_success"), None), Some(Idle));
     assert_eq!(hook("Stop", None, None), Some(Idle));
     assert_eq!(hook("SessionEnd", None, Some("other")), Some(Exited));
     assert_eq!(hook("SessionEnd", None, Some("clear")), None);

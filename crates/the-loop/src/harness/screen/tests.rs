@@ -2,7 +2,7 @@ use super::*;
 use crate::harness::testing::at;
 
 fn view(captured: &str) -> ScreenView {
-    ScreenView::parse(captured, "", None, false, at(0))
+    ScreenView::parse(captured, "", false, at(0))
 }
 
 #[test]

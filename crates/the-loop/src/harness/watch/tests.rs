@@ -55,8 +55,8 @@ impl Scene {
             .unwrap();
     }
     fn look(&mut self, title: Option<&str>, screen: Option<(&str, i64)>) -> (AgentState, i64) {
-        let view = screen
-            .map(|(rows, ms)| ScreenView::parse(rows, title.unwrap_or(""), None, false, at(ms)));
+        let view =
+            screen.map(|(rows, ms)| ScreenView::parse(rows, title.unwrap_or(""), false, at(ms)));
         self.watch.look(&self.world, None, title, view.as_ref());
         self.watch
             .state()
@@ -189,7 +189,7 @@ fn di31_what_an_earlier_process_did_says_nothing_about_this_one() {
 fn di31_a_dead_pane_has_exited() {
     let mut scene = scene(Adapter::Claude, 0);
     scene.hook(1000, "Stop", json!({}));
-    let dead = ScreenView::parse(DRAWN, "", None, true, at(2000));
+    let dead = ScreenView::parse(DRAWN, "", true, at(2000));
     scene.watch.look(&scene.world, None, None, Some(&dead));
     assert_eq!(
         scene.watch.state().map(|o| o.state),
