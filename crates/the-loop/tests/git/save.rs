@@ -360,6 +360,12 @@ impl Processes for Scribbling {
     fn environment(&self, pid: i32, name: &str) -> Option<String> {
         OsProcesses.environment(pid, name)
     }
+    fn argv(&self, pid: i32) -> Vec<String> {
+        OsProcesses.argv(pid)
+    }
+    fn cwd(&self, pid: i32) -> Option<camino::Utf8PathBuf> {
+        OsProcesses.cwd(pid)
+    }
     fn carrying(&self, name: &str, value: &str) -> Vec<the_loop::process::ProcessId> {
         OsProcesses.carrying(name, value)
     }
