@@ -9,7 +9,7 @@ use crate::session::SessionStatus;
 use crate::time::Timestamp;
 
 /// One session as the registry keeps it, of an item or of one of its pull requests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct SessionRecord {
     /// The item the session is bound to.
     pub item: WorkItemRef,
@@ -354,6 +354,13 @@ impl SessionRecord {
         self.pull_requests
             .retain(|e| e.session().is_none_or(|s| s.item.key() != *key));
         self.pull_requests.len() < before
+    }
+}
+
+/// Two records are equal when the same would be written for them.
+impl PartialEq for SessionRecord {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_map() == other.to_map()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::limits::TICKET_COMMENT_CHARS_MAX;
 use crate::time::Timestamp;
 
 /// A ticket. Everything in it is a stranger's text: the file may have come in by `git`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Ticket {
     /// The item.
     pub item: WorkItemRef,
@@ -58,7 +58,7 @@ impl TicketState {
 }
 
 /// One entry of a ticket's thread.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TicketEntry {
     /// Time-ordered UUID, so that what two machines add can be merged.
     pub id: String,
@@ -444,16 +444,20 @@ impl TicketEntry {
     /// The entry's document with what differs from it brought in.
     fn merged(&self) -> Map {
         let old = Self::read(&Fields::root(&self.document)).ok().flatten();
-        if old.as_ref() == Some(self) {
-            return self.document.clone();
-        }
+        let new = |same: fn(&Self, &Self) -> bool| old.as_ref().is_none_or(|o| !same(o, self));
         let mut map = self.document.clone();
-        set(&mut map, "id", self.id.as_str());
-        if old.as_ref().is_none_or(|o| o.at != self.at) {
+        if new(|a, b| a.id == b.id) {
+            set(&mut map, "id", self.id.as_str());
+        }
+        if new(|a, b| a.at == b.at) {
             set(&mut map, "at", self.at.seconds());
         }
-        set(&mut map, "actor", self.actor.as_str());
-        self.put_kind(&mut map);
+        if new(|a, b| a.actor == b.actor) {
+            set(&mut map, "actor", self.actor.as_str());
+        }
+        if new(|a, b| a.kind == b.kind) {
+            self.put_kind(&mut map);
+        }
         map
     }
 
@@ -494,6 +498,13 @@ impl TicketEntry {
     }
 }
 
+/// Two entries are equal when the same would be written for them.
+impl PartialEq for TicketEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.merged() == other.merged()
+    }
+}
+
 impl Serialize for TicketEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.merged().serialize(serializer)
@@ -508,6 +519,13 @@ impl<'de> Deserialize<'de> for TicketEntry {
             Ok(None) => Err(serde::de::Error::custom("unknown kind of entry")),
             Err(bad) => Err(serde::de::Error::custom(bad.why)),
         }
+    }
+}
+
+/// Two tickets are equal when the same would be written for them.
+impl PartialEq for Ticket {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_map() == other.to_map()
     }
 }
 
