@@ -1,1 +1,344 @@
-//! The adapter of Claude Code (DI-35).
+//! Claude Code (DI-34, DI-35). The facts here were seen on version 2.1.332 in tmux 3.3a.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+use the_loop_core::config::{AcceptBypass, TrustScope};
+use the_loop_core::confirm::{AgentState, By, Observation, ObservationSource, WaitingKind};
+use the_loop_core::time::Timestamp;
+
+use super::adapter::{Declaration, HarnessError, KnownDialog, LaunchContext, Place};
+use super::hook::HookLine;
+use super::screen::ScreenView;
+use super::trust::{self, TruePath, TrustError};
+use crate::world::World;
+
+/// The declaration.
+pub static DECLARATION: Declaration = Declaration {
+    name: "claude",
+    program: Some("claude"),
+    version_args: &["--version"],
+    seen_on: "2.1.332",
+    spawn: &[
+        "--session-id",
+        "{session_id}",
+        "--settings",
+        "{settings_file}",
+    ],
+    resume: &["--resume", "{session_id}", "--settings", "{settings_file}"],
+    // Several of its options take any number of words and would take the prompt for one of them.
+    prompt_args: &["--", "{prompt}"],
+    inline_lines_max: 3,
+    inline_chars_max: 700,
+    submit_delay: Duration::from_millis(50),
+    hooks: &[
+        "SessionStart",
+        "UserPromptSubmit",
+        "PermissionRequest",
+        "Notification",
+        "Stop",
+        "StopFailure",
+        "SessionEnd",
+    ],
+    confirms: By::Hook,
+    rule: "───",
+    // In its shell mode the line begins with `!`.
+    prompts: &['❯', '!'],
+    dialogs: DIALOGS,
+};
+
+/// Its dialogs. The highlighted answer of the first four ends the program or stores a refusal, so none
+/// is ever answered by a key of ours.
+const DIALOGS: &[KnownDialog] = &[
+    dialog(
+        "trust",
+        WaitingKind::Dialog,
+        &["Accessing workspace:", "Yes, I trust this folder"],
+    ),
+    dialog(
+        "add-directory",
+        WaitingKind::Dialog,
+        &["Adding a new directory:", "Yes, add it"],
+    ),
+    dialog(
+        "api-key",
+        WaitingKind::Dialog,
+        &["Do you want to use this API key?"],
+    ),
+    dialog(
+        "bypass-permissions",
+        WaitingKind::Dialog,
+        &["Bypass Permissions mode", "Yes, I accept"],
+    ),
+    dialog(
+        "onboarding",
+        WaitingKind::Dialog,
+        &["Choose the text style that looks best"],
+    ),
+    dialog("login", WaitingKind::Dialog, &["Select login method"]),
+    dialog(
+        "permission",
+        WaitingKind::Permission,
+        &["Do you want to", "❯ 1. Yes", "Esc to cancel"],
+    ),
+    dialog(
+        "permission",
+        WaitingKind::Permission,
+        &["Do you want to", "1. Yes", "Esc to cancel"],
+    ),
+    dialog(
+        "question",
+        WaitingKind::Question,
+        &["Enter to select", "Esc to cancel"],
+    ),
+    dialog(
+        "dialog",
+        WaitingKind::Dialog,
+        &["Enter to confirm", "Esc to cancel"],
+    ),
+];
+
+const fn dialog(
+    name: &'static str,
+    kind: WaitingKind,
+    shows: &'static [&'static str],
+) -> KnownDialog {
+    KnownDialog { name, kind, shows }
+}
+
+/// How long its drawn prompt must have been on the screen before that alone counts as taking input: it
+/// draws before it reads, by up to 0.3 s on an idle machine.
+const DRAWN_BEFORE_READING: Duration = Duration::from_secs(2);
+/// Bytes of its state file.
+const STATE_FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Its configuration directory, as the pane's environment places it.
+fn config_dir(place: &Place) -> Option<Utf8PathBuf> {
+    let moved = place.claude_config_dir.clone();
+    moved.or_else(|| place.home.as_ref().map(|home| home.join(".claude")))
+}
+
+/// `<config>/projects/<cwd, other characters than letters and digits as ->/<id>.jsonl`.
+pub fn transcript_path(place: &Place) -> Option<Utf8PathBuf> {
+    let folder: String = place
+        .cwd
+        .as_str()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let file = format!("{}.jsonl", place.session_id.as_str());
+    Some(config_dir(place)?.join("projects").join(folder).join(file))
+}
+
+/// Writes the settings of this session: hooks that report to us, and leave to read this session's mail.
+pub fn write_settings(context: &LaunchContext<'_>) -> Result<(), HarnessError> {
+    let path = context.settings_file;
+    let fault = |source| HarnessError::Settings {
+        path: path.to_owned(),
+        source,
+    };
+    let disk = &context.world.disk;
+    let mut bytes = serde_json::to_vec_pretty(&settings(context)).map_err(|e| fault(e.into()))?;
+    bytes.push(b'\n');
+    if let Some(dir) = path.parent() {
+        disk.create_dir_all(dir).map_err(fault)?;
+    }
+    disk.write_atomic(path, &bytes, false).map_err(fault)
+}
+
+fn settings(context: &LaunchContext<'_>) -> Value {
+    let hooks: serde_json::Map<String, Value> = DECLARATION
+        .hooks
+        .iter()
+        .map(|name| {
+            let command = format!(
+                "{} hook {name} --slug {}",
+                shell_word(context.world.program.as_str()),
+                shell_word(context.slug.as_str())
+            );
+            let entry =
+                json!([{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]);
+            ((*name).to_owned(), entry)
+        })
+        .collect();
+    // Two slashes make the pattern an absolute path. The path is given as written and as it resolves.
+    let mail = context.mail_dir.to_owned();
+    let mut folders = vec![mail.clone()];
+    folders.extend(
+        context
+            .world
+            .disk
+            .canonicalize(&mail)
+            .ok()
+            .filter(|real| *real != mail),
+    );
+    let allow: Vec<String> = folders
+        .iter()
+        .map(|dir| format!("Read(/{dir}/**)"))
+        .collect();
+    let mut settings = json!({"hooks": hooks, "permissions": {"allow": allow}});
+    if accepts_bypass(context) {
+        settings["skipDangerousModePermissionPrompt"] = json!(true);
+    }
+    settings
+}
+
+/// One word of a POSIX shell line, whatever is in it.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn accepts_bypass(context: &LaunchContext<'_>) -> bool {
+    if !context.trust.enabled {
+        return false;
+    }
+    match context.trust.accept_bypass_permissions {
+        AcceptBypass::Always => true,
+        AcceptBypass::Never => false,
+        AcceptBypass::Auto => {
+            let args = context.harness_args;
+            let asked = |pair: &[String]| pair == ["--permission-mode", "bypassPermissions"];
+            args.windows(2).any(asked)
+                || args.iter().any(|arg| {
+                    arg == "--dangerously-skip-permissions"
+                        || arg == "--permission-mode=bypassPermissions"
+                })
+        }
+    }
+}
+
+/// Answers its first-run questions about this checkout in its own settings file, as far as
+/// `routing.harnessTrust` allows.
+pub fn pre_answer(context: &LaunchContext<'_>) -> Result<Vec<String>, TrustError> {
+    let variable = |name: &str| context.pane_env.get(name).filter(|v| !v.is_empty());
+    let moved = variable("CLAUDE_CONFIG_DIR");
+    let Some(dir) = moved.or_else(|| variable("HOME")).map(Utf8PathBuf::from) else {
+        return Ok(Vec::new());
+    };
+    if !context.trust.enabled {
+        return Ok(Vec::new());
+    }
+    let file = dir.join(".claude.json");
+    let disk = &context.world.disk;
+    disk.create_dir_all(&dir).map_err(|source| TrustError::Io {
+        path: dir.clone(),
+        source,
+    })?;
+    let mut keys: Vec<TruePath> = vec![vec!["hasCompletedOnboarding".to_owned()]];
+    for folder in trusted_folders(context) {
+        for answer in ["hasTrustDialogAccepted", "hasCompletedProjectOnboarding"] {
+            let key = ["projects", folder.as_str(), answer];
+            keys.push(key.map(str::to_owned).to_vec());
+        }
+    }
+    trust::set_true(&**disk, &file, &keys)
+}
+
+/// The checkout, as written and as it resolves, and the workspace root unless it is `/` or the home.
+fn trusted_folders(context: &LaunchContext<'_>) -> Vec<Utf8PathBuf> {
+    let disk = &context.world.disk;
+    let mut folders = vec![context.cwd.to_owned()];
+    folders.extend(disk.canonicalize(context.cwd).ok());
+    let root = match context.trust.scope {
+        TrustScope::WorkspaceRoot => context.workspace_root,
+        TrustScope::Directory => None,
+    };
+    if let Some(root) = root {
+        let home = context.pane_env.get("HOME").map(Utf8Path::new);
+        let real = |path: &Utf8Path| disk.canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let resolved = real(root);
+        if resolved != "/" && home.map(real) != Some(resolved) {
+            folders.push(root.to_owned());
+        }
+    }
+    folders.dedup();
+    folders
+}
+
+/// What a hook says about the state; `None` when it says nothing.
+pub fn hook_state(line: &HookLine) -> Option<AgentState> {
+    let kind = line.kind.as_deref();
+    match line.hook.as_str() {
+        // A conversation that was compacted or cleared goes on in a program that reads already.
+        "SessionStart" => match kind {
+            Some("compact" | "clear") => None,
+            Some(_) | None => Some(AgentState::Starting),
+        },
+        "UserPromptSubmit" => Some(AgentState::Working),
+        "PermissionRequest" => Some(AgentState::Waiting(match kind {
+            Some("question") => WaitingKind::Question,
+            Some(_) | None => WaitingKind::Permission,
+        })),
+        // Its other notifications come seconds late and could speak of a dialog that is answered.
+        "Notification" => (kind == Some("idle_prompt")).then_some(AgentState::Idle),
+        "Stop" => Some(AgentState::Idle),
+        "StopFailure" => Some(match kind {
+            Some("rate_limit" | "billing_error" | "account_on_hold") => {
+                AgentState::Waiting(WaitingKind::UsageLimit)
+            }
+            Some(
+                "authentication_failed"
+                | "oauth_org_not_allowed"
+                | "cloud_credential_error"
+                | "verification_required",
+            ) => AgentState::Waiting(WaitingKind::Login),
+            Some(_) | None => AgentState::Idle,
+        }),
+        "SessionEnd" => match line.reason.as_deref() {
+            Some("clear" | "resume") => None,
+            Some(_) | None => Some(AgentState::Exited),
+        },
+        _ => None,
+    }
+}
+
+/// Its own state file, `<config>/sessions/<pid>.json`. `None` when it is not there, is of another
+/// conversation, or says something unknown.
+pub fn sessions_file(world: &World, place: &Place, pid: i32) -> Option<Observation> {
+    let path = config_dir(place)?
+        .join("sessions")
+        .join(format!("{pid}.json"));
+    let bytes = world.disk.read(&path, STATE_FILE_BYTES_MAX).ok()?;
+    let file: Value = serde_json::from_slice(&bytes).ok()?;
+    let text = |name: &str| file.get(name).and_then(Value::as_str);
+    if text("sessionId") != Some(place.session_id.as_str()) {
+        return None;
+    }
+    let state = match text("status")? {
+        "idle" => AgentState::Idle,
+        "busy" => AgentState::Working,
+        "waiting" => AgentState::Waiting(match text("waitingFor") {
+            Some("permission prompt" | "sandbox request" | "worker request" | "goal proposal") => {
+                WaitingKind::Permission
+            }
+            Some("input needed") => WaitingKind::Question,
+            Some(_) | None => WaitingKind::Dialog,
+        }),
+        _ => return None,
+    };
+    Some(Observation {
+        source: ObservationSource::SessionsFile,
+        at: Timestamp::from_unix_ms(file.get("statusUpdatedAt")?.as_i64()?),
+        state,
+    })
+}
+
+/// What its pane's title says: a turning circle while it works. Idle and waiting look the same.
+pub fn title_state(title: &str) -> Option<AgentState> {
+    title
+        .starts_with(['◐', '◓', '◑', '◒'])
+        .then_some(AgentState::Working)
+}
+
+/// What its screen says when no known dialog is in the way, and how long that must have been so before
+/// it counts.
+pub fn screen_state(screen: &ScreenView) -> Option<(AgentState, Duration)> {
+    let input = screen.input_line(DECLARATION.rule, DECLARATION.prompts)?;
+    let mut below = screen.rows[input.end..].iter();
+    if below.any(|row| row.contains("esc to interrupt")) {
+        Some((AgentState::Working, Duration::ZERO))
+    } else {
+        Some((AgentState::Idle, DRAWN_BEFORE_READING))
+    }
+}

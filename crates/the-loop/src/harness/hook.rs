@@ -56,10 +56,12 @@ impl HookLine {
             transcript_path: text("transcript_path")
                 .filter(|path| path.starts_with('/') && path.len() <= 4096)
                 .map(Utf8PathBuf::from),
-            markers: text("prompt").map(markers_in).map_or_else(Vec::new, |mut m| {
-                m.truncate(HOOK_MARKERS_MAX);
-                m
-            }),
+            markers: text("prompt")
+                .map(markers_in)
+                .map_or_else(Vec::new, |mut m| {
+                    m.truncate(HOOK_MARKERS_MAX);
+                    m
+                }),
             kind: kind_of(hook, input),
             reason: text("reason").map(short),
         }
@@ -139,13 +141,19 @@ fn kind_of(hook: &str, input: &Value) -> Option<String> {
 pub fn run(world: &World, name: &str, slug: Option<&str>, stdin: impl Read + Send + 'static) {
     let well_named = !name.is_empty()
         && name.len() <= 64
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     let Some(file) = hook_file_of(world, slug).filter(|_| well_named) else {
         return;
     };
     let input = read_input(stdin);
     let input = serde_json::from_slice(&input).unwrap_or(Value::Null);
-    append(world, &file, &HookLine::from_input(world.clock.now(), name, &input));
+    append(
+        world,
+        &file,
+        &HookLine::from_input(world.clock.now(), name, &input),
+    );
 }
 
 /// Appends a line. A line that cannot be written is lost: nothing that a hook does may hinder the agent.
@@ -169,7 +177,11 @@ pub fn hook_file_of(world: &World, slug: Option<&str>) -> Option<Utf8PathBuf> {
     let root = Utf8Path::new(world.var("THE_LOOP_STATE_ROOT")?);
     let slug = match slug {
         Some(slug) => Slug::from_file_stem(slug)?,
-        None => world.var("THE_LOOP_WORK_ITEM")?.parse::<WorkItemRef>().ok()?.slug(),
+        None => world
+            .var("THE_LOOP_WORK_ITEM")?
+            .parse::<WorkItemRef>()
+            .ok()?
+            .slug(),
     };
     root.is_absolute()
         .then(|| root.join("local/hooks").join(format!("{slug}.jsonl")))
@@ -246,7 +258,8 @@ impl HookTail {
         let aside = rotated(&self.file);
         let inode_aside = disk.meta(&aside)?.map(|m| m.inode);
         if inode_aside.is_some() && inode_aside == self.current.inode() {
-            self.previous = std::mem::replace(&mut self.current, LineTail::new(HOOK_LINE_BYTES_MAX));
+            self.previous =
+                std::mem::replace(&mut self.current, LineTail::new(HOOK_LINE_BYTES_MAX));
         }
         let mut read = HookRead::default();
         for (tail, path) in [

@@ -1,8 +1,8 @@
 //! Coding agents as declarations (DI-33).
 //!
-//! [`adapter`] is what the engine talks to; [`watch`] follows one running session's hook file,
-//! transcript and screen. `hook`, `pane-exec` and `demo-agent` are the internal commands that run
-//! inside a pane.
+//! [`adapter`] is what the engine asks before and at a launch; [`watch`] follows one running session's
+//! hook file, transcript, title and screen. `hook`, `pane_exec` and `demo` are also the internal
+//! commands that run inside a pane.
 
 pub mod adapter;
 pub mod claude;
@@ -10,6 +10,7 @@ pub mod demo;
 pub mod hook;
 pub mod pane_exec;
 pub mod screen;
+pub mod tail;
 pub mod transcript;
 pub mod trust;
 pub mod watch;

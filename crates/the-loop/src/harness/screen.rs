@@ -1,5 +1,7 @@
 //! A pane's visible rows, as captured with their colours.
 
+use std::ops::Range;
+
 use the_loop_core::time::Timestamp;
 
 /// What a pane shows at one moment.
@@ -51,18 +53,14 @@ impl ScreenView {
         }
     }
 
-    /// Does any row contain this text?
-    pub fn shows(&self, text: &str) -> bool {
-        self.rows.iter().any(|row| row.contains(text))
-    }
-
-    /// The lowest row that is not blank.
-    pub fn last_row(&self) -> Option<&str> {
-        self.rows
-            .iter()
-            .rev()
-            .map(String::as_str)
-            .find(|row| !row.is_empty())
+    /// The rows of an input line: those between the lowest two rows that begin with `rule`, when the
+    /// first of them begins with one of `prompts`.
+    pub fn input_line(&self, rule: &str, prompts: &[char]) -> Option<Range<usize>> {
+        let is_rule = |row: &String| row.starts_with(rule);
+        let bottom = self.rows.iter().rposition(is_rule)?;
+        let top = self.rows[..bottom].iter().rposition(is_rule)?;
+        let first = self.rows.get(top + 1)?;
+        first.starts_with(prompts).then_some(top + 1..bottom)
     }
 }
 

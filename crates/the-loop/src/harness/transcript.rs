@@ -168,7 +168,10 @@ fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<En
             })
         }
         "assistant" => {
-            let id = message.get("id").and_then(Value::as_str).unwrap_or_default();
+            let id = message
+                .get("id")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             let usage = claude_usage(message.get("usage"));
             let fresh = match counted {
                 Some((last, before)) if last == id && !id.is_empty() => usage.beyond(*before),
@@ -181,7 +184,10 @@ fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<En
             Some(Entry::Answer {
                 at,
                 ends_turn: !truth("isSidechain")
-                    && matches!(stop, Some("end_turn" | "stop_sequence" | "max_tokens" | "refusal")),
+                    && matches!(
+                        stop,
+                        Some("end_turn" | "stop_sequence" | "max_tokens" | "refusal")
+                    ),
                 usage: fresh,
             })
         }
@@ -196,7 +202,10 @@ fn user_text(content: &Value) -> Option<String> {
     }
     let blocks = content.as_array()?;
     let kind = |block: &Value| block.get("type").and_then(Value::as_str).map(str::to_owned);
-    if blocks.iter().any(|b| kind(b).as_deref() == Some("tool_result")) {
+    if blocks
+        .iter()
+        .any(|b| kind(b).as_deref() == Some("tool_result"))
+    {
         return None;
     }
     let texts: Vec<&str> = blocks

@@ -1,1 +1,0 @@
-//! The demo harness: an interactive program that behaves like an agent (DI-38).
