@@ -1,1 +1,380 @@
-//! Paths, branches and plans of checkouts (DI-45 to DI-48).
+//! Where checkouts lie, what their branches are called and where they are cloned from
+//! (DI-45 to DI-48). Texts in, texts out: nothing here looks at a disk.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{RepoRef, Slug};
+
+#[cfg(test)]
+mod tests;
+
+/// How a session gets its files (`routing.workspace.strategy`, DI-45).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// One shared clone a repository, one worktree an item.
+    Worktree,
+    /// One clone an item.
+    Clone,
+    /// No checkout of its own: the session works in `routing.spawnWorkdir`.
+    None,
+}
+
+impl Strategy {
+    /// The word in records and events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Worktree => "worktree",
+            Self::Clone => "clone",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How GitHub is cloned from (`routing.workspace.cloneProtocol`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// `https://HOST/OWNER/REPO.git`.
+    Https,
+    /// `ssh://git@HOST/OWNER/REPO.git`.
+    Ssh,
+}
+
+/// Why a checkout is given back (`why` of a manifest and of `work.saved`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Why {
+    /// The item was closed, or `sessions close`.
+    Close,
+    /// `sessions cleanup`.
+    Cleanup,
+    /// `sessions reset`.
+    Reset,
+    /// `sessions stop`, or an authorised `stop`.
+    Stop,
+    /// Another checkout takes its place.
+    Replace,
+}
+
+impl Why {
+    /// The word in manifests and events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Close => "close",
+            Self::Cleanup => "cleanup",
+            Self::Reset => "reset",
+            Self::Stop => "stop",
+            Self::Replace => "replace",
+        }
+    }
+}
+
+/// What a new checkout starts from (DI-46).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartFrom {
+    /// A ticket: a branch of its own from the repository's default branch.
+    DefaultBranch,
+    /// A pull request whose head branch, in this very repository, is known.
+    PullHead(String),
+    /// A pull request from a fork, or one of which only the number is known (first seen by a
+    /// comment): the read-only `refs/pull/N/head`, on a branch of the item's own.
+    PullRef,
+}
+
+/// The directory of the shared clone, below the workspace root.
+pub fn shared_clone_path(repo: &RepoRef) -> String {
+    format!("{}/{}/{}", repo.host_dir(), repo.owner, repo.name)
+}
+
+/// The directory of an item's checkout, below the workspace root; `None` has none.
+pub fn checkout_path(strategy: Strategy, repo: &RepoRef, slug: &Slug) -> Option<String> {
+    match strategy {
+        Strategy::Worktree => Some(format!(".worktrees/{}/{slug}", shared_clone_path(repo))),
+        Strategy::Clone => Some(format!(".work-items/{slug}/{}", shared_clone_path(repo))),
+        Strategy::None => None,
+    }
+}
+
+/// The workspace root that `path` lies under, when `path` is exactly where this item's checkout
+/// belongs. This is what licenses a removal: any other path is not ours.
+pub fn workspace_of<'a>(
+    path: &'a str,
+    strategy: Strategy,
+    repo: &RepoRef,
+    slug: &Slug,
+) -> Option<&'a str> {
+    let below = checkout_path(strategy, repo, slug)?;
+    let root = path.strip_suffix(&below)?.strip_suffix('/')?;
+    (is_plain(root) && is_below(root, path)).then_some(root)
+}
+
+/// Is `path` strictly below `root`, by its text? Both absolute, without `.`, `..` or empty parts;
+/// anything else is not.
+pub fn is_below(root: &str, path: &str) -> bool {
+    is_plain(root)
+        && is_plain(path)
+        && path
+            .strip_prefix(root.trim_end_matches('/'))
+            .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+}
+
+fn is_plain(path: &str) -> bool {
+    path == "/"
+        || path.strip_prefix('/').is_some_and(|rest| {
+            rest.split('/')
+                .all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
+        })
+}
+
+/// The name, beside a repository's directory, under which a checkout is made before it is renamed to
+/// its place, and to which one is renamed before it is removed (DI-46). `~` is in no part of a ref,
+/// so it is nobody else's name.
+pub fn making_name(repo: &RepoRef, hex: &str) -> String {
+    format!("{}~{hex}", repo.name)
+}
+
+/// Is this a name that [`making_name`] gave for `repo`? Then what is there was never handed to a
+/// session, or was saved already.
+pub fn is_making_name(repo: &RepoRef, name: &str) -> bool {
+    name.strip_prefix(&repo.name)
+        .and_then(|rest| rest.strip_prefix('~'))
+        .is_some_and(|hex| {
+            hex.len() == 8
+                && hex
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        })
+}
+
+/// May this text be a branch of ours? The rules of `git check-ref-format --branch`, because a pull
+/// request's head name is a stranger's. At most 200 bytes.
+pub fn is_branch_name(name: &str) -> bool {
+    let part_ok =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let char_ok = |c: char| {
+        !c.is_ascii_control() && !matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\')
+    };
+    !name.starts_with('-')
+        && name.len() <= 200
+        && !matches!(name, "@" | "HEAD")
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && !name.contains("@{")
+        && name.chars().all(char_ok)
+        && name.split('/').all(part_ok)
+}
+
+/// Where a repository is cloned from: a URL or an absolute path, checked so that git can take it for
+/// nothing else.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CloneSource(String);
+
+/// Why something is no place to clone from. A person has to change the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// Empty, begins with `-`, has control characters, or names a transport helper.
+    #[error("{0:?} is neither a git URL nor an absolute path")]
+    Shape(String),
+    /// A repository of the embedded tracker that is not declared.
+    #[error("tracker.local.repos has no entry for {0}")]
+    Undeclared(String),
+}
+
+impl CloneSource {
+    /// Takes a URL, an scp-like address (`host:path`) or an absolute path.
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
+        let bad = || SourceError::Shape(strip_userinfo(text));
+        if text.is_empty() || text.starts_with('-') || text.chars().any(char::is_control) {
+            return Err(bad());
+        }
+        let known = ["https", "http", "ssh", "git", "file"];
+        let shaped = match text.split_once("://") {
+            Some((scheme, rest)) => known.contains(&scheme) && !rest.is_empty(),
+            None => text.starts_with('/') || scp_parts(text).is_some(),
+        };
+        if shaped {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(bad())
+        }
+    }
+
+    /// A GitHub repository's: the override of `integrations.github.cloneUrls` when there is one
+    /// (`HOST/OWNER/REPO` before `HOST`, compared without case), else by protocol.
+    pub fn github(
+        repo: &RepoRef,
+        protocol: Protocol,
+        overrides: &BTreeMap<String, String>,
+    ) -> Result<Self, SourceError> {
+        let find = |wanted: &str| {
+            overrides
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(wanted))
+                .map(|(_, url)| url)
+        };
+        let exact = format!("{}/{}/{}", repo.host, repo.owner, repo.name);
+        let url = match find(&exact).or_else(|| find(&repo.host)) {
+            Some(template) => template
+                .replace("{owner}", &repo.owner)
+                .replace("{repo}", &repo.name),
+            None => default_url(repo, protocol),
+        };
+        Self::parse(&url)
+    }
+
+    /// A repository of the embedded tracker: its entry of `tracker.local.repos`, a URL or an absolute
+    /// path (keys `OWNER/REPO`, compared without case).
+    pub fn local(repo: &RepoRef, repos: &BTreeMap<String, String>) -> Result<Self, SourceError> {
+        let wanted = repo.full_name();
+        repos
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(&wanted))
+            .map_or(Err(SourceError::Undeclared(wanted.clone())), |(_, text)| {
+                Self::parse(text)
+            })
+    }
+
+    /// As git is given it; may hold a password.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As people, records and logs may see it: without the user part.
+    pub fn shown(&self) -> String {
+        strip_userinfo(&self.0)
+    }
+}
+
+impl fmt::Debug for CloneSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CloneSource({:?})", self.shown())
+    }
+}
+
+impl fmt::Display for CloneSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+fn default_url(repo: &RepoRef, protocol: Protocol) -> String {
+    let RepoRef { host, owner, name } = repo;
+    match protocol {
+        Protocol::Https => format!("https://{host}/{owner}/{name}.git"),
+        // The port of a host in a ref is that of its web server.
+        Protocol::Ssh => {
+            let host = host.split(':').next().unwrap_or(host);
+            format!("ssh://git@{host}/{owner}/{name}.git")
+        }
+    }
+}
+
+/// `[user@]host:path`, but not `helper::address` and nothing with a `/` before the `:`.
+fn scp_parts(text: &str) -> Option<(&str, &str)> {
+    let (host, path) = text.split_once(':')?;
+    let shaped = !host.is_empty() && !host.contains('/') && !path.is_empty();
+    (shaped && !path.starts_with(':')).then_some((host, path))
+}
+
+/// A URL or any text with URLs in it, each without its user part: `https://u:p@h/x` becomes
+/// `https://h/x`, and a text that is wholly `git@h:x` becomes `h:x`.
+pub fn strip_userinfo(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let end = after
+            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '\'' | '"'))
+            .unwrap_or(after.len());
+        let (authority, tail) = after.split_at(end);
+        out.push_str(authority.rsplit('@').next().unwrap_or(authority));
+        rest = tail;
+    }
+    out.push_str(rest);
+    let scp = !text.contains("://") && !text.contains(char::is_whitespace);
+    match scp_parts(text) {
+        Some((host, path)) if scp => {
+            format!("{}:{path}", host.rsplit('@').next().unwrap_or(host))
+        }
+        Some(_) | None => out,
+    }
+}
+
+/// Do two clone addresses name one repository? Protocol, user, `.git` and letter case of a host's
+/// repository do not matter; ports do, within one protocol. Paths must be equal.
+pub fn same_repository(a: &str, b: &str) -> bool {
+    match (Address::of(a), Address::of(b)) {
+        (Address::Path(a), Address::Path(b)) => a == b,
+        (
+            Address::Host {
+                scheme: s1,
+                host: h1,
+                port: p1,
+                path: x1,
+            },
+            Address::Host {
+                scheme: s2,
+                host: h2,
+                port: p2,
+                path: x2,
+            },
+        ) => h1 == h2 && x1 == x2 && (s1 != s2 || p1 == p2),
+        (Address::Path(_), Address::Host { .. }) | (Address::Host { .. }, Address::Path(_)) => {
+            false
+        }
+    }
+}
+
+enum Address {
+    Path(String),
+    Host {
+        scheme: String,
+        host: String,
+        port: String,
+        path: String,
+    },
+}
+
+impl Address {
+    fn of(text: &str) -> Self {
+        let text = strip_userinfo(text);
+        let path = |p: &str| {
+            let p = p.trim_end_matches('/');
+            p.strip_suffix("/.git").unwrap_or(p).to_owned()
+        };
+        if let Some(p) = text.strip_prefix("file://") {
+            return Self::Path(path(p));
+        }
+        let (scheme, authority, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => {
+                let (authority, rest) = rest.split_once('/').unwrap_or((rest, ""));
+                (scheme, authority, rest)
+            }
+            None => match scp_parts(&text) {
+                Some((host, rest)) if !text.starts_with('/') => ("ssh", host, rest),
+                Some(_) | None => return Self::Path(path(&text)),
+            },
+        };
+        let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+        let rest = rest.trim_matches('/');
+        Self::Host {
+            scheme: scheme.to_ascii_lowercase(),
+            host: host.to_ascii_lowercase(),
+            port: port.to_owned(),
+            path: rest
+                .strip_suffix(".git")
+                .unwrap_or(rest)
+                .to_ascii_lowercase(),
+        }
+    }
+}
