@@ -2,9 +2,18 @@
 //!
 //! [`Settings`] is read once and never changed; a changed file makes a new one (CF-9).
 
-pub mod key;
 pub mod sections;
+
+pub mod key;
 pub mod shape;
+
+pub mod check;
+pub mod moved;
+pub mod node;
+pub mod paths;
+pub mod problem;
+mod rules;
+mod suggest;
 pub mod version;
 
 pub mod envfile;

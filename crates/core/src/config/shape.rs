@@ -11,6 +11,8 @@ pub struct Shape {
     pub fits: fn(&str) -> bool,
     /// An ECMA-262 expression for the JSON schema, where one says the same or nearly so.
     pub pattern: Option<&'static str>,
+    /// The words it may be, where they are a closed list.
+    pub choices: &'static [&'static str],
 }
 
 /// Any text without a NUL or a line break.
@@ -18,48 +20,56 @@ pub const LINE: Shape = Shape {
     words: "one line of text",
     fits: one_line,
     pattern: None,
+    choices: &[],
 };
 /// A [`LINE`] that is not empty.
 pub const WORD: Shape = Shape {
     words: "a line of text that is not empty",
     fits: |s| !s.trim().is_empty() && one_line(s),
     pattern: Some("\\S"),
+    choices: &[],
 };
 /// A control keyword: at most 60 characters, one line; `""` switches it off.
 pub const KEYWORD: Shape = Shape {
     words: "one line of at most 60 characters",
-    fits: |s| s.chars().count() <= 60 && one_line(s),
+    fits: |s| s.chars().count() <= 60 && one_line(s) && (s.is_empty() || !s.trim().is_empty()),
     pattern: None,
+    choices: &[],
 };
-/// Any string: an argument of a program; only a NUL cannot be passed.
+/// An argument of a program.
 pub const ARGUMENT: Shape = Shape {
-    words: "text without a NUL",
-    fits: |s| !s.contains('\0'),
-    pattern: None,
+    words: "text that is not empty and has no NUL",
+    fits: |s| !s.is_empty() && !s.contains('\0'),
+    pattern: Some("."),
+    choices: &[],
 };
 /// `X.Y.Z` in digits.
 pub const VERSION: Shape = Shape {
     words: "a version such as 1.0.0",
     fits: |s| super::version::parse(s).is_some(),
     pattern: Some("^[0-9]+\\.[0-9]+\\.[0-9]+$"),
+    choices: &[],
 };
 /// The name of a variable.
 pub const VARIABLE: Shape = Shape {
     words: "the name of a variable",
     fits: super::envfile::is_name,
     pattern: Some("^[A-Za-z_][A-Za-z0-9_]*$"),
+    choices: &[],
 };
 /// The name of a variable, or the beginning of some and a `*`.
 pub const PASS: Shape = Shape {
     words: "the name of a variable or PREFIX_*",
     fits: |s| super::envfile::is_name(s.strip_suffix('*').unwrap_or(s)),
     pattern: Some("^[A-Za-z_][A-Za-z0-9_]*\\*?$"),
+    choices: &[],
 };
 /// An entry of `authorizedUsers`.
 pub const LOGIN: Shape = Shape {
     words: "a login, name[bot] or id:NUMBER",
     fits: is_login,
     pattern: Some("^(id:[0-9]+|[A-Za-z0-9][A-Za-z0-9_.-]*(\\[bot\\])?)$"),
+    choices: &[],
 };
 /// The name of tmux's socket.
 pub const SOCKET: Shape = Shape {
@@ -71,18 +81,21 @@ pub const SOCKET: Shape = Shape {
             && !matches!(s, "." | "..")
     },
     pattern: Some("^[A-Za-z0-9._-]*$"),
+    choices: &[],
 };
 /// The name of a host.
 pub const HOST: Shape = Shape {
     words: "a host name such as ghe.corp.example",
     fits: |s| RepoRef::new(s, "o", "r").is_ok() && !s.is_empty(),
     pattern: None,
+    choices: &[],
 };
 /// `OWNER/REPO`.
 pub const REPO: Shape = Shape {
     words: "OWNER/REPO",
     fits: |s| s.split('/').count() == 2 && RepoRef::parse(s).is_ok(),
     pattern: Some("^[^/]+/[^/]+$"),
+    choices: &[],
 };
 /// `HOST` or `HOST/OWNER/REPO`.
 pub const HOST_OR_REPO: Shape = Shape {
@@ -93,12 +106,14 @@ pub const HOST_OR_REPO: Shape = Shape {
         _ => false,
     },
     pattern: None,
+    choices: &[],
 };
 /// An address to listen on.
 pub const ADDRESS: Shape = Shape {
     words: "an IP address or localhost",
     fits: |s| s == "localhost" || s.parse::<std::net::IpAddr>().is_ok(),
     pattern: None,
+    choices: &[],
 };
 /// The path of the receiver.
 pub const URL_PATH: Shape = Shape {
@@ -110,24 +125,66 @@ pub const URL_PATH: Shape = Shape {
                 .all(|b| b.is_ascii_graphic() && !matches!(b, b'?' | b'#'))
     },
     pattern: Some("^/[^?#]*$"),
+    choices: &[],
+};
+/// A path (CF-6).
+pub const PATH: Shape = Shape {
+    words: "a path on one line, absolute, relative or below ~/",
+    fits: |s| !s.is_empty() && is_path(s),
+    pattern: Some("."),
+    choices: &[],
+};
+/// A path, or `""` for none.
+pub const PATH_OR_NONE: Shape = Shape {
+    words: "\"\" or a path on one line, absolute, relative or below ~/",
+    fits: is_path,
+    pattern: None,
+    choices: &[],
+};
+/// From where a repository of the embedded tracker is cloned.
+pub const SOURCE: Shape = Shape {
+    words: "a path or a git URL without a password",
+    fits: |s| {
+        if super::paths::is_git_url(s) {
+            is_safe_url(s)
+        } else {
+            (PATH.fits)(s) && !s.starts_with('-')
+        }
+    },
+    pattern: Some("."),
+    choices: &[],
+};
+/// From where repositories of a host are cloned.
+pub const CLONE_URL: Shape = Shape {
+    words: "a git URL without a password, or an absolute path; {owner} and {repo} are filled in",
+    fits: |s| {
+        let filled = s.replace("{owner}", "o").replace("{repo}", "r");
+        let placed = super::paths::is_git_url(s) && is_safe_url(s);
+        !filled.contains(['{', '}']) && one_line(s) && (placed || s.starts_with('/'))
+    },
+    pattern: Some("."),
+    choices: &[],
 };
 /// An emoji of the palette, or none.
 pub const REACTION: Shape = Shape {
     words: "one of +1, -1, laugh, confused, heart, hooray, rocket, eyes or \"\"",
     fits: |s| s.is_empty() || PALETTE.contains(&s),
     pattern: Some("^(\\+1|-1|laugh|confused|heart|hooray|rocket|eyes)?$"),
+    choices: PALETTE,
 };
 /// An event of GitHub's that this program can be told of.
 pub const GITHUB_EVENT: Shape = Shape {
     words: "an event the receiver knows",
     fits: |s| GITHUB_EVENTS.contains(&s),
     pattern: None,
+    choices: GITHUB_EVENTS,
 };
 /// The name of a harness of this release.
 pub const HARNESS: Shape = Shape {
     words: "the name of a harness: claude or demo",
     fits: |s| HARNESSES.contains(&s),
     pattern: Some("^(claude|demo)$"),
+    choices: HARNESSES,
 };
 
 /// The reactions that GitHub has.
@@ -169,4 +226,22 @@ fn is_login(text: &str) -> bool {
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+/// One line, no `~name`: another user's home is not looked up.
+fn is_path(text: &str) -> bool {
+    let own_home = text
+        .strip_prefix('~')
+        .is_none_or(|rest| rest.is_empty() || rest.starts_with('/'));
+    one_line(text) && own_home && text.len() <= 4096
+}
+
+/// A URL that cannot be taken for an option and carries no password (CF-45).
+fn is_safe_url(text: &str) -> bool {
+    let user = text
+        .split_once("://")
+        .and_then(|(scheme, rest)| Some((scheme, rest.split('/').next()?.rsplit_once('@')?.0)));
+    let password =
+        user.is_some_and(|(scheme, user)| user.contains(':') || scheme.starts_with("http"));
+    one_line(text) && !text.starts_with('-') && !password && text.len() <= 4096
 }

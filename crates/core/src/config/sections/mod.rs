@@ -5,6 +5,7 @@ mod ingress;
 mod routing;
 mod top;
 
+pub(crate) use ingress::default_events;
 pub use ingress::{GhWebhook, Polling, Webhooks};
 pub use routing::{
     AcceptBypass, Announce, Attention, CloneProtocol, Control, HarnessTrust, InboxSettings,

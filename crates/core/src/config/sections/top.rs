@@ -37,7 +37,7 @@ section! {
     /// `tracker.local`.
     LocalTracker {
         /// Repositories of the embedded tracker: `OWNER/REPO` to the path or git URL they are cloned from.
-        repos: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "repo", keys: shape::REPO, value: Entry::Text(shape::WORD), max: 1000 }, Yes;
+        repos: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "repo", keys: shape::REPO, value: Entry::Text(shape::SOURCE), max: 1000 }, Yes;
     }
 }
 
@@ -69,7 +69,7 @@ section! {
         /// Further GitHub hosts whose payloads are accepted, each an empty mapping.
         hosts: BTreeMap<String, GithubHost> = BTreeMap::new(), Kind::Map { name: "host", keys: shape::HOST, value: Entry::Section(GithubHost::keys), max: 100 }, Start;
         /// From where repositories are cloned instead of the host itself: `HOST` or `HOST/OWNER/REPO` to a git URL in which `{owner}` and `{repo}` are filled in, such as `file:///srv/mirror/{owner}/{repo}.git`. The entry of one repository wins over its host's.
-        clone_urls: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "from", keys: shape::HOST_OR_REPO, value: Entry::Text(shape::WORD), max: 1000 }, New;
+        clone_urls: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "from", keys: shape::HOST_OR_REPO, value: Entry::Text(shape::CLONE_URL), max: 1000 }, New;
     }
 }
 

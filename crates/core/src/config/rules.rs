@@ -1,0 +1,102 @@
+//! What is looked at across keys: faults (CF-13) and warnings (CF-14).
+
+use std::collections::BTreeMap;
+
+use super::node::Pos;
+use super::problem::{Problem, echo};
+use super::{Keywords, Settings, SpawnOnUnmatched};
+
+impl Keywords {
+    /// Each keyword with the name of its key, in document order.
+    pub fn named(&self) -> [(&'static str, &str); 8] {
+        [
+            ("start", &self.start),
+            ("stop", &self.stop),
+            ("pause", &self.pause),
+            ("resume", &self.resume),
+            ("execute", &self.execute),
+            ("contribute", &self.contribute),
+            ("do", &self.r#do),
+            ("cleanup", &self.cleanup),
+        ]
+    }
+}
+
+/// A keyword as it is compared: in lower case, each run of blanks as one space.
+fn folded(keyword: &str) -> String {
+    let words: Vec<&str> = keyword.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+/// Faults across keys (CF-13).
+pub(super) fn problems(settings: &Settings, positions: &BTreeMap<String, Pos>) -> Vec<Problem> {
+    let keywords = settings.routing.control.keywords.named();
+    let path = |name: &str| format!("routing.control.keywords.{name}");
+    let mut out = Vec::new();
+    for (index, (name, keyword)) in keywords.iter().enumerate() {
+        let fold = folded(keyword);
+        let same = keywords[..index]
+            .iter()
+            .find(|(_, earlier)| !fold.is_empty() && folded(earlier) == fold);
+        let Some((earlier, _)) = same else {
+            continue;
+        };
+        let (here, there) = (path(name), path(earlier));
+        let later = positions.get(&here).max(positions.get(&there));
+        out.push(Problem {
+            pos: later.copied(),
+            key: Some(here.clone()),
+            message: format!(
+                "`{here}` is the same keyword as `{there}`: \"{}\"",
+                echo(keyword)
+            ),
+            hint: None,
+        });
+    }
+    out
+}
+
+/// Warnings that need nothing but the document (CF-14).
+pub(super) fn warnings(settings: &Settings, positions: &BTreeMap<String, Pos>) -> Vec<Problem> {
+    let mut out = Vec::new();
+    let mut warn = |place: &str, key: &str, message: &str, hint: Option<&str>| {
+        out.push(Problem {
+            pos: positions.get(place).copied(),
+            key: Some(key.to_owned()),
+            message: message.to_owned(),
+            hint: hint.map(str::to_owned),
+        });
+    };
+    let routing = &settings.routing;
+    if routing.enabled && routing.authorized_users.is_empty() {
+        warn(
+            "routing.enabled",
+            "routing.authorizedUsers",
+            "`routing.authorizedUsers` is empty: every event of a person is refused",
+            Some("name the logins that may drive it"),
+        );
+    }
+    let events = &settings.webhooks.gh_webhook.events;
+    for needed in ["issues", "pull_request"] {
+        if !events.is_empty() && !events.iter().any(|event| event == needed) {
+            let message = format!(
+                "`webhooks.ghWebhook.events` is without {needed}: sessions of closed items would stay"
+            );
+            let key = "webhooks.ghWebhook.events";
+            warn(key, key, &message, None);
+        }
+    }
+    if routing.spawn_on_unmatched == SpawnOnUnmatched::Always
+        && !routing.control.require_start_command
+    {
+        warn(
+            "routing.spawnOnUnmatched",
+            "routing.spawnOnUnmatched",
+            "`routing.spawnOnUnmatched: always` without `routing.control.requireStartCommand`: \
+             every event of an authorised person starts a session",
+            None,
+        );
+    }
+    out.sort_by_key(|problem| problem.pos);
+    out
+}

@@ -1,0 +1,85 @@
+//! What deserves a look on this machine but stops nothing (CF-14).
+
+use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::config::Settings;
+use the_loop_core::config::problem::Problem;
+
+use super::find::shown;
+use super::{read_env_file, webhook_secrets};
+use crate::disk::{Kind, Meta};
+use crate::world::World;
+
+/// The warnings that need a look at files and at `PATH`; `path` is the configuration file. Said at
+/// start, at reload and by `config check`.
+pub fn warnings_of_machine(
+    world: &World,
+    settings: &Settings,
+    path: Option<&Utf8Path>,
+) -> Vec<Problem> {
+    let mut out = Vec::new();
+    if let Some(path) = path
+        && target(world, path).is_some_and(|meta| meta.mode & 0o077 != 0)
+    {
+        let name = shown(world, path);
+        let message = format!("the configuration {name} can be read by others");
+        out.push(Problem::whole(message).hint(format!("chmod 600 {name}")));
+    }
+    match read_env_file(world, settings) {
+        Ok((_, warnings)) => out.extend(warnings),
+        Err(fault) => out.push(about("env.file", fault.to_string())),
+    }
+    let webhook = &settings.webhooks.gh_webhook;
+    if webhook.enabled {
+        let key = "webhooks.ghWebhook.secretFile";
+        match webhook_secrets(world, settings) {
+            Ok(secrets) => out.extend(secrets.warnings.into_iter().map(|w| about(key, w))),
+            Err(fault) => out.push(about(key, format!("the receiver cannot start: {fault}"))),
+        }
+    }
+    for (key, template) in [
+        ("routing.promptTemplate", &settings.routing.prompt_template),
+        (
+            "routing.spawnPromptTemplate",
+            &settings.routing.spawn_prompt_template,
+        ),
+    ] {
+        if !template.is_empty() && target(world, Utf8Path::new(template)).is_none() {
+            let name = shown(world, Utf8Path::new(template));
+            let message = format!("there is no file {name}; the built-in text is used");
+            out.push(about(key, message));
+        }
+    }
+    out.extend(missing_harness(world, settings));
+    out
+}
+
+fn about(key: &str, message: String) -> Problem {
+    let mut problem = Problem::whole(message);
+    problem.key = Some(key.to_owned());
+    problem
+}
+
+/// What is at a path, links followed.
+fn target(world: &World, path: &Utf8Path) -> Option<Meta> {
+    let real = world.disk.canonicalize(path).ok()?;
+    world.disk.meta(&real).ok().flatten()
+}
+
+/// The demo harness is this program itself; the other one is looked up on `PATH`.
+fn missing_harness(world: &World, settings: &Settings) -> Option<Problem> {
+    let name = settings.routing.default_harness.as_str();
+    if name == "demo" {
+        return None;
+    }
+    let env = super::pane_environment(world, settings, &[]);
+    let on_path = env.get("PATH").is_some_and(|path| {
+        path.split(':')
+            .filter(|dir| dir.starts_with('/'))
+            .map(|dir| Utf8PathBuf::from(dir).join(name))
+            .any(|file| {
+                target(world, &file).is_some_and(|m| m.kind == Kind::File && m.mode & 0o111 != 0)
+            })
+    });
+    let message = format!("the program of the default harness, {name}, is not on PATH");
+    (!on_path).then(|| about("routing.defaultHarness", message))
+}
