@@ -57,6 +57,24 @@ impl Disk for FaultyDisk {
         self.fuse
             .io(|| format!("append {path}"), || OsDisk.append(path, bytes))
     }
+    fn open_append(&self, path: &Utf8Path) -> io::Result<File> {
+        self.alive()?;
+        OsDisk.open_append(path)
+    }
+    fn append_to(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
+        self.fuse.io(
+            || "append a line".to_owned(),
+            || OsDisk.append_to(file, bytes),
+        )
+    }
+    fn open_read(&self, path: &Utf8Path) -> io::Result<File> {
+        self.alive()?;
+        OsDisk.open_read(path)
+    }
+    fn is_same_file(&self, file: &File, path: &Utf8Path) -> io::Result<bool> {
+        self.alive()?;
+        OsDisk.is_same_file(file, path)
+    }
     fn remove(&self, path: &Utf8Path) -> io::Result<bool> {
         self.fuse
             .io(|| format!("remove {path}"), || OsDisk.remove(path))

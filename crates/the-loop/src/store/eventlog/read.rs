@@ -71,10 +71,19 @@ pub struct Reader {
     path: Utf8PathBuf,
 }
 
+/// The files of a log as they were found, each opened when its turn comes.
+struct Files<'a> {
+    reader: &'a Reader,
+    /// Closed ones, oldest first.
+    segments: Vec<Segment>,
+    /// The one that is written to.
+    current: Option<File>,
+}
+
 /// One file of the log, open.
-pub(super) struct Part {
-    pub(super) file: File,
-    pub(super) path: Utf8PathBuf,
+struct Part {
+    file: File,
+    path: Utf8PathBuf,
     len: u64,
     base: u64,
     /// It is still written to, so half a line at its end is no fault.
@@ -98,26 +107,27 @@ impl Reader {
         limit: usize,
         sink: &mut Sink<'_>,
     ) -> Result<Summary, ReadFault> {
-        let (parts, newest) = self.parts()?;
-        let missing = parts.is_empty();
+        let files = self.files()?;
+        let missing = files.current.is_none() && files.segments.is_empty();
         let mut scan = Scan::new(filter);
-        let end = match parts.last().filter(|part| part.is_open) {
-            Some(part) => part.end_of_lines().map_err(|e| part.fault(e))?,
-            None => 0,
+        let current = match files.current {
+            Some(_) => files.open(files.segments.len())?,
+            None => None,
         };
         let (matched, stopped) = if limit == 0 {
-            self.forward(&parts, &mut scan, sink)?
+            files.forward(current.as_ref(), &mut scan, sink)?
         } else {
-            let found = Self::last(&parts, &mut scan, limit)?;
-            give(found, sink)
+            give(files.last(current.as_ref(), &mut scan, limit)?, sink)
         };
-        let last = parts.into_iter().next_back().filter(|part| part.is_open);
-        let follower = Follower::new(
-            self.disk.clone(),
-            self.path.clone(),
-            last.map(|part| (part.file, end, part.base)),
-            newest,
-        );
+        let place = match current {
+            Some(part) => {
+                let end = part.end_of_lines().map_err(|e| part.fault(e))?;
+                Some((part.file, end, part.base))
+            }
+            None => None,
+        };
+        let newest = files.segments.last().map(|s| s.name.clone());
+        let follower = Follower::new(self.disk.clone(), self.path.clone(), place, newest);
         Ok(Summary {
             matched,
             invalid: scan.invalid,
@@ -127,58 +137,82 @@ impl Reader {
         })
     }
 
-    /// The files of the log, oldest first, and the name of the newest closed segment. The current one is
-    /// opened first: a rotation after that shows it as a segment too, which is then left out.
-    fn parts(&self) -> Result<(Vec<Part>, Option<String>), ReadFault> {
-        let fault = |path: &Utf8Path| {
-            let path = path.to_owned();
-            move |source| ReadFault { path, source }
-        };
-        let disk = self.disk.as_ref();
-        let current = open_if_there(disk, &self.path).map_err(fault(&self.path))?;
-        let mut segments = segment::list(disk, &self.path).map_err(fault(&self.path))?;
-        if let Some(current) = &current {
-            let mut others = Vec::new();
-            for other in segments {
-                if !disk
-                    .is_same_file(current, &other.path)
-                    .map_err(fault(&other.path))?
-                {
-                    others.push(other);
-                } else {
-                    break;
+    /// The current file is opened first: a rotation after that shows it as a segment too, and it and what
+    /// came after it are then left out.
+    fn files(&self) -> Result<Files<'_>, ReadFault> {
+        let find = || {
+            let disk = self.disk.as_ref();
+            let current = open_if_there(disk, &self.path)?;
+            let mut segments = segment::list(disk, &self.path)?;
+            if let Some(current) = &current {
+                for at in (0..segments.len()).rev() {
+                    if disk.is_same_file(current, &segments[at].path)? {
+                        segments.truncate(at);
+                        break;
+                    }
                 }
             }
-            segments = others;
-        }
-        let newest = segments.last().map(|s| s.name.clone());
-        let mut parts = Vec::new();
-        for (at, Segment { path, .. }) in segments.iter().enumerate() {
-            if let Some(file) = open_if_there(disk, path).map_err(fault(path))? {
-                parts.push(
-                    Part::new(disk, file, path, &segments[..at], false).map_err(fault(path))?,
-                );
-            }
-        }
-        if let Some(file) = current {
-            let part = Part::new(disk, file, &self.path, &segments, true);
-            parts.push(part.map_err(fault(&self.path))?);
-        }
-        Ok((parts, newest))
+            Ok((segments, current))
+        };
+        let (segments, current) = find().map_err(|source| ReadFault {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(Files {
+            reader: self,
+            segments,
+            current,
+        })
+    }
+}
+
+impl Files<'_> {
+    /// Opens the file at this place in the order of writing; `None` for a segment that was given up
+    /// meanwhile.
+    fn open(&self, at: usize) -> Result<Option<Part>, ReadFault> {
+        let disk = self.reader.disk.as_ref();
+        let path = self.segments.get(at).map_or(&self.reader.path, |s| &s.path);
+        let open = || {
+            let file = match (self.segments.get(at), &self.current) {
+                (Some(segment), _) => open_if_there(disk, &segment.path)?,
+                (None, Some(file)) => Some(file.try_clone()?),
+                (None, None) => None,
+            };
+            let Some(file) = file else { return Ok(None) };
+            let before = &self.segments[..at.min(self.segments.len())];
+            Ok(Some(Part {
+                len: file.metadata()?.len(),
+                base: segment::base_of(disk, &file, before)?,
+                file,
+                path: path.clone(),
+                is_open: at >= self.segments.len(),
+            }))
+        };
+        open().map_err(|source| ReadFault {
+            path: path.clone(),
+            source,
+        })
     }
 
     fn last(
-        parts: &[Part],
+        &self,
+        current: Option<&Part>,
         scan: &mut Scan<'_>,
         limit: usize,
     ) -> Result<VecDeque<Record>, ReadFault> {
         let mut found = VecDeque::new();
-        for part in parts.iter().rev() {
-            let full = part
-                .backward(scan, limit, &mut found)
-                .map_err(|e| part.fault(e))?;
-            if full {
-                break;
+        if let Some(part) = current {
+            let done = part.backward(scan, limit, &mut found);
+            if done.map_err(|e| part.fault(e))? {
+                return Ok(found);
+            }
+        }
+        for at in (0..self.segments.len()).rev() {
+            if let Some(part) = self.open(at)? {
+                let done = part.backward(scan, limit, &mut found);
+                if done.map_err(|e| part.fault(e))? {
+                    break;
+                }
             }
         }
         Ok(found)
@@ -186,36 +220,56 @@ impl Reader {
 
     fn forward(
         &self,
-        parts: &[Part],
+        current: Option<&Part>,
         scan: &mut Scan<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<(u64, bool), ReadFault> {
         let mut matched = 0;
-        let begin = match scan.too_old_before() {
-            Some(before) => first_part_after(parts, before)?,
+        let before = scan.too_old_before();
+        let begin = match before {
+            Some(before) => self.first_after(current, before)?,
             None => 0,
         };
-        for (at, part) in parts.iter().enumerate().skip(begin) {
-            let start = match scan.too_old_before() {
-                Some(before) if at == begin => part.seek(before),
-                Some(_) | None => Ok(0),
+        for at in begin..=self.segments.len() {
+            let opened;
+            let part = if at == self.segments.len() {
+                current
+            } else {
+                opened = self.open(at)?;
+                opened.as_ref()
             };
-            let start = start.map_err(|e| part.fault(e))?;
-            let mut lines = Lines::new(&part.file, start, part.len, part.base);
-            while let Some(line) = lines.next_line().map_err(|e| part.fault(e))? {
-                if let Some(record) = scan.look(line) {
-                    matched += 1;
-                    if sink(&record).is_break() {
-                        return Ok((matched, true));
-                    }
-                }
-            }
-            scan.invalid += lines.oversized;
-            if !part.is_open && lines.has_rest() {
-                scan.invalid += 1;
+            let Some(part) = part else { continue };
+            let begin = before.filter(|_| at == begin);
+            let stopped = part
+                .forward(begin, scan, &mut matched, sink)
+                .map_err(|e| part.fault(e))?;
+            if stopped {
+                return Ok((matched, true));
             }
         }
         Ok((matched, false))
+    }
+
+    /// The last file that begins before that time, by its first line; older ones hold nothing newer.
+    fn first_after(&self, current: Option<&Part>, before: Timestamp) -> Result<usize, ReadFault> {
+        let begins_before = |part: &Part| {
+            let first = segment::first_line(&part.file).map_err(|e| part.fault(e))?;
+            let begins = first.as_ref().and_then(time_of);
+            Ok(begins.is_some_and(|begins| begins < before))
+        };
+        if let Some(part) = current
+            && begins_before(part)?
+        {
+            return Ok(self.segments.len());
+        }
+        for at in (0..self.segments.len()).rev() {
+            if let Some(part) = self.open(at)?
+                && begins_before(&part)?
+            {
+                return Ok(at);
+            }
+        }
+        Ok(0)
     }
 }
 
@@ -228,18 +282,6 @@ fn give(found: VecDeque<Record>, sink: &mut Sink<'_>) -> (u64, bool) {
         }
     }
     (matched, false)
-}
-
-/// The last file that begins before that time, by its first line; older ones hold nothing newer.
-fn first_part_after(parts: &[Part], before: Timestamp) -> Result<usize, ReadFault> {
-    for (at, part) in parts.iter().enumerate().rev() {
-        let first = segment::first_line(&part.file).map_err(|e| part.fault(e))?;
-        let begins = first.as_ref().and_then(time_of);
-        if begins.is_some_and(|begins| begins < before) {
-            return Ok(at);
-        }
-    }
-    Ok(0)
 }
 
 pub(super) fn open_if_there(
@@ -258,22 +300,6 @@ fn time_of(line: &Map<String, Value>) -> Option<Timestamp> {
 }
 
 impl Part {
-    fn new(
-        disk: &dyn crate::disk::Disk,
-        file: File,
-        path: &Utf8Path,
-        before: &[Segment],
-        is_open: bool,
-    ) -> io::Result<Self> {
-        Ok(Self {
-            len: file.metadata()?.len(),
-            base: segment::base_of(disk, &file, before)?,
-            file,
-            path: path.to_owned(),
-            is_open,
-        })
-    }
-
     fn fault(&self, source: io::Error) -> ReadFault {
         ReadFault {
             path: self.path.clone(),
@@ -295,6 +321,35 @@ impl Part {
             end = start;
         }
         Ok(0)
+    }
+
+    /// Gives the matches from the first on, or from where lines are no longer older than `before`; `true`
+    /// when the sink had enough.
+    fn forward(
+        &self,
+        before: Option<Timestamp>,
+        scan: &mut Scan<'_>,
+        matched: &mut u64,
+        sink: &mut Sink<'_>,
+    ) -> io::Result<bool> {
+        let start = match before {
+            Some(before) => self.seek(before)?,
+            None => 0,
+        };
+        let mut lines = Lines::new(&self.file, start, self.len, self.base);
+        while let Some(line) = lines.next_line()? {
+            if let Some(record) = scan.look(line) {
+                *matched += 1;
+                if sink(&record).is_break() {
+                    return Ok(true);
+                }
+            }
+        }
+        scan.invalid += lines.oversized;
+        if !self.is_open && lines.has_rest() {
+            scan.invalid += 1;
+        }
+        Ok(false)
     }
 
     /// Looks at the lines from the last to the first; `true` when enough were found, or only older lines
