@@ -9,64 +9,14 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{CommandPlan, Deed, Recording, Rejection, Via, plan};
+pub use plan::{CommandPlan, Deed, Recording, Via, plan};
 
-use serde::{Deserialize, Serialize};
-
+use crate::config::{self, SpawnOnUnmatched};
 /// A command that an authorised person may give in a comment or by a verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Command {
-    /// Have a session.
-    Start,
-    /// End the session; no new one until somebody starts it.
-    Stop,
-    /// Keep the session, deliver nothing.
-    Pause,
-    /// Deliver again; also releases an item that a limit parked.
-    Resume,
-    /// A step of a declared process; this version hands it to the agent as text.
-    Execute,
-    /// As `start`, recorded under its own name; text may follow it.
-    Contribute,
-    /// As `start`, recorded under its own name; text may follow it.
-    Do,
-    /// Give back everything local; see [`CommandPlan::AsText`].
-    Cleanup,
-}
+pub use crate::event::CommandWord as Command;
+use crate::record::ControlCommand;
 
 impl Command {
-    /// Every command, in the order of the configuration reference.
-    pub const ALL: [Self; 8] = [
-        Self::Start,
-        Self::Stop,
-        Self::Pause,
-        Self::Resume,
-        Self::Execute,
-        Self::Contribute,
-        Self::Do,
-        Self::Cleanup,
-    ];
-
-    /// The word in records, events and output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Stop => "stop",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Execute => "execute",
-            Self::Contribute => "contribute",
-            Self::Do => "do",
-            Self::Cleanup => "cleanup",
-        }
-    }
-
-    /// Reads the word of [`Command::as_str`].
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|c| c.as_str() == word)
-    }
-
     /// An item whose last recorded command is one of these is armed: it may have a session (IN-38).
     pub fn arms(self) -> bool {
         match self {
@@ -84,6 +34,20 @@ impl Command {
         }
     }
 
+    /// The word under which an item keeps this command; `execute` is never kept (IN-37).
+    pub fn recorded(self) -> Option<ControlCommand> {
+        match self {
+            Self::Start => Some(ControlCommand::Start),
+            Self::Stop => Some(ControlCommand::Stop),
+            Self::Pause => Some(ControlCommand::Pause),
+            Self::Resume => Some(ControlCommand::Resume),
+            Self::Contribute => Some(ControlCommand::Contribute),
+            Self::Do => Some(ControlCommand::Do),
+            Self::Cleanup => Some(ControlCommand::Cleanup),
+            Self::Execute => None,
+        }
+    }
+
     /// May words for the agent follow the keyword on its line (IN-35)?
     fn takes_text(self) -> bool {
         match self {
@@ -98,9 +62,17 @@ impl Command {
     }
 }
 
-impl std::fmt::Display for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+impl From<ControlCommand> for Command {
+    fn from(recorded: ControlCommand) -> Self {
+        match recorded {
+            ControlCommand::Start => Self::Start,
+            ControlCommand::Stop => Self::Stop,
+            ControlCommand::Pause => Self::Pause,
+            ControlCommand::Resume => Self::Resume,
+            ControlCommand::Contribute => Self::Contribute,
+            ControlCommand::Do => Self::Do,
+            ControlCommand::Cleanup => Self::Cleanup,
+        }
     }
 }
 
@@ -145,11 +117,22 @@ impl Keywords {
         Self { phrases }
     }
 
-    /// No keyword at all: every comment is text (`routing.control.enabled: false`).
-    pub fn off() -> Self {
-        Self {
-            phrases: Vec::new(),
-        }
+    /// The phrases of `routing.control`; none at all when it is switched off, and every comment is text.
+    pub fn configured(control: &config::Control) -> Self {
+        let phrases = Command::ALL.iter().map(|command| {
+            let phrase = match command {
+                Command::Start => &control.keywords.start,
+                Command::Stop => &control.keywords.stop,
+                Command::Pause => &control.keywords.pause,
+                Command::Resume => &control.keywords.resume,
+                Command::Execute => &control.keywords.execute,
+                Command::Contribute => &control.keywords.contribute,
+                Command::Do => &control.keywords.r#do,
+                Command::Cleanup => &control.keywords.cleanup,
+            };
+            (*command, phrase)
+        });
+        Self::new(phrases.filter(|_| control.enabled))
     }
 
     /// The phrase of a command as it was configured; `None` when it is switched off.
@@ -167,9 +150,9 @@ impl Keywords {
 }
 
 impl Default for Keywords {
-    /// `the-loop <verb>` for every command.
+    /// The phrases of an unconfigured program.
     fn default() -> Self {
-        Self::new(Command::ALL.map(|command| (command, format!("the-loop {command}"))))
+        Self::configured(&config::Control::default())
     }
 }
 
@@ -186,19 +169,8 @@ pub enum SessionNow {
     Paused,
 }
 
-/// Which items without a session an event may start one for (`routing.spawnOnUnmatched`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SpawnPolicy {
-    /// None.
-    Never,
-    /// Those with the arming label.
-    Labeled,
-    /// Every one.
-    Always,
-}
-
 /// What the tables of IN-27 and IN-37 look at. Gathered under the item's lock; judges nothing itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemState {
     /// The session, if any.
     pub session: SessionNow,
@@ -209,12 +181,16 @@ pub struct ItemState {
     /// The last recorded command.
     pub recorded: Option<Command>,
     /// The configured policy.
-    pub policy: SpawnPolicy,
+    pub policy: SpawnOnUnmatched,
     /// The item has the arming label.
     pub labeled: bool,
-    /// A start must be recorded before an event starts a session (`routing.control.requireStartCommand`
-    /// and `routing.control.enabled`).
+    /// A start must be recorded before an event starts a session; see [`start_required`].
     pub start_required: bool,
+}
+
+/// Must a start be recorded first? With control switched off nobody could give one by comment.
+pub fn start_required(control: &config::Control) -> bool {
+    control.enabled && control.require_start_command
 }
 
 impl ItemState {

@@ -8,9 +8,10 @@ mod admit;
 #[cfg(test)]
 mod tests;
 
-pub use admit::{Admission, Asks, DropReason, admit};
+pub use admit::{Admission, Asks, admit, end_of};
 
 use crate::delivery::{Actor, Delivery, Effect, Ingress, Text};
+use crate::event::RoutingDropReason;
 use crate::prompt::comment::AGENT_COMMENT_MARK;
 use crate::route;
 
@@ -86,32 +87,7 @@ pub enum Judgement {
     /// It may be one that was forgotten by pruning: `dispatch.dropped`, `already-processed` (IN-11).
     TooOld,
     /// It ends here: `routing.dropped`.
-    Refused(Refusal),
-}
-
-/// Why a delivery ends at a guard: reasons of `routing.dropped`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// It carries our mark, or its id is one of ours.
-    SelfAuthored,
-    /// Nobody is named who did it.
-    NoActor,
-    /// The sender is not the author of the words.
-    AuthorMismatch,
-    /// The actor is not on the list.
-    UnauthorizedActor,
-}
-
-impl Refusal {
-    /// The word in events and in the inbox.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SelfAuthored => "self-authored",
-            Self::NoActor => "no-actor",
-            Self::AuthorMismatch => "author-mismatch",
-            Self::UnauthorizedActor => "unauthorized-actor",
-        }
-    }
+    Refused(RoutingDropReason),
 }
 
 /// Applies the guards in their order; the first that refuses decides (IN-22).
@@ -126,10 +102,10 @@ pub fn judge(facts: &Facts<'_>) -> Judgement {
         Effect::Presence | Effect::Notice { .. } | Effect::Start { .. } => None,
     };
     if text.is_some_and(|text| facts.own_comment || text.body.contains(AGENT_COMMENT_MARK)) {
-        return Judgement::Refused(Refusal::SelfAuthored);
+        return Judgement::Refused(RoutingDropReason::SelfAuthored);
     }
     let Some(actor) = &delivery.actor else {
-        return Judgement::Refused(Refusal::NoActor);
+        return Judgement::Refused(RoutingDropReason::NoActor);
     };
     if speaks_for_operator(delivery.ingress) {
         return Judgement::Allowed;
@@ -149,16 +125,16 @@ fn speaks_for_operator(ingress: Ingress) -> bool {
 fn judge_stranger(actor: &Actor, text: Option<&Text>, list: &AuthorizedUsers) -> Judgement {
     if let Some(text) = text {
         let Some(author) = &text.author else {
-            return Judgement::Refused(Refusal::NoActor);
+            return Judgement::Refused(RoutingDropReason::NoActor);
         };
         if !is_same(actor, author) {
-            return Judgement::Refused(Refusal::AuthorMismatch);
+            return Judgement::Refused(RoutingDropReason::AuthorMismatch);
         }
     }
     if list.admits(actor) {
         Judgement::Allowed
     } else {
-        Judgement::Refused(Refusal::UnauthorizedActor)
+        Judgement::Refused(RoutingDropReason::UnauthorizedActor)
     }
 }
 

@@ -17,6 +17,7 @@ pub use excerpt::{Nonce, excerpt, fence};
 pub use sanitize::{for_paste, is_clean, lines, strip_hidden};
 pub use template::TEMPLATE_BYTES_MAX;
 
+use crate::config::InteractionMode;
 use crate::delivery::Delivery;
 use crate::guard::AuthorizedUsers;
 use crate::ids::{Marker, WorkItemRef};
@@ -55,15 +56,6 @@ pub fn markers_in(prompt: &str) -> Vec<Marker> {
         .collect()
 }
 
-/// Where an agent asks its questions (`routing.interaction.mode`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Interaction {
-    /// On the ticket.
-    WorkItem,
-    /// In its terminal.
-    Cli,
-}
-
 /// What the agent is in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Occasion {
@@ -91,7 +83,7 @@ pub struct Telling<'a> {
     /// New or known conversation.
     pub occasion: Occasion,
     /// Where to ask.
-    pub interaction: Interaction,
+    pub interaction: InteractionMode,
     /// Who speaks for the operator.
     pub authorized: &'a AuthorizedUsers,
     /// Random, new for every prompt.

@@ -1,6 +1,8 @@
 //! What a command does, by the state of its item (IN-37).
 
-use super::{Command, ItemState, SessionNow, SpawnPolicy};
+use super::{Command, ItemState, SessionNow};
+use crate::config::SpawnOnUnmatched;
+use crate::event::ControlRejectReason;
 
 /// How a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +24,7 @@ pub enum CommandPlan {
         record: Recording,
     },
     /// Not obeyed and not recorded: one `control.rejected`.
-    Rejected(Rejection),
+    Rejected(ControlRejectReason),
     /// `execute`: one `control.command` with effect `handed-to-graph`; the comment is then delivered
     /// like any text (IN-27). Never recorded.
     HandToAgent,
@@ -63,31 +65,6 @@ pub enum Recording {
     AfterActing,
 }
 
-/// Why a command of an authorised author is not obeyed: reasons of `control.rejected`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rejection {
-    /// The ticket is closed.
-    ItemClosed,
-    /// A limit holds the item.
-    ItemParked,
-    /// Policy or label forbids a session.
-    SpawnPolicy,
-    /// Neither paused nor parked.
-    NothingToResume,
-}
-
-impl Rejection {
-    /// The word in events and output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ItemClosed => "item-closed",
-            Self::ItemParked => "item-parked",
-            Self::SpawnPolicy => "spawn-policy",
-            Self::NothingToResume => "nothing-to-resume",
-        }
-    }
-}
-
 /// What this command does now (IN-37, SE-31).
 pub fn plan(command: Command, state: ItemState, via: Via) -> CommandPlan {
     match command {
@@ -116,17 +93,17 @@ fn wish(deed: Deed) -> CommandPlan {
 
 fn arm(state: ItemState, via: Via) -> CommandPlan {
     if state.closed {
-        return CommandPlan::Rejected(Rejection::ItemClosed);
+        return CommandPlan::Rejected(ControlRejectReason::ItemClosed);
     }
     if state.parked {
-        return CommandPlan::Rejected(Rejection::ItemParked);
+        return CommandPlan::Rejected(ControlRejectReason::ItemParked);
     }
     let deed = match state.session {
         SessionNow::Starting | SessionNow::Active => Deed::Running,
         SessionNow::Paused => Deed::Resume,
         // The policy is about items without a session; losing the label ends none (IN-8).
         SessionNow::None if !policy_allows(state, via) => {
-            return CommandPlan::Rejected(Rejection::SpawnPolicy);
+            return CommandPlan::Rejected(ControlRejectReason::SpawnPolicy);
         }
         SessionNow::None => Deed::Spawn,
     };
@@ -150,9 +127,9 @@ fn arm(state: ItemState, via: Via) -> CommandPlan {
 
 fn policy_allows(state: ItemState, via: Via) -> bool {
     match state.policy {
-        SpawnPolicy::Never => false,
-        SpawnPolicy::Labeled => state.labeled || via == Via::Verb,
-        SpawnPolicy::Always => true,
+        SpawnOnUnmatched::Never => false,
+        SpawnOnUnmatched::Labeled => state.labeled || via == Via::Verb,
+        SpawnOnUnmatched::Always => true,
     }
 }
 
@@ -161,7 +138,7 @@ fn resume(state: ItemState) -> CommandPlan {
     let deed = match (state.parked, paused) {
         (true, resume) => Deed::Release { resume },
         (false, true) => Deed::Resume,
-        (false, false) => return CommandPlan::Rejected(Rejection::NothingToResume),
+        (false, false) => return CommandPlan::Rejected(ControlRejectReason::NothingToResume),
     };
     CommandPlan::Act {
         deed,

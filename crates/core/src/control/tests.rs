@@ -53,7 +53,7 @@ fn in36_table_of_bodies() {
 
 #[test]
 fn in35_every_command_has_its_phrase() {
-    for command in Command::ALL {
+    for &command in Command::ALL {
         assert_eq!(read(&format!("the-loop {command}")), command.as_str());
         assert_eq!(Command::parse(command.as_str()), Some(command));
         let with_text = read(&format!("the-loop {command} quickly"));
@@ -168,7 +168,15 @@ fn in35_the_longest_keyword_wins_and_blank_ones_are_off() {
     assert_eq!(read(""), Spoken::Text);
     assert_eq!(keywords.phrase(Command::Start), Some("loop  Start"));
     assert_eq!(keywords.phrase(Command::Stop), None);
-    assert_eq!(Keywords::off().read("the-loop start"), Spoken::Text);
+    let mut control = config::Control::default();
+    assert_eq!(Keywords::configured(&control), Keywords::default());
+    assert!(start_required(&control));
+    control.enabled = false;
+    assert_eq!(
+        Keywords::configured(&control).read("the-loop start"),
+        Spoken::Text
+    );
+    assert!(!start_required(&control));
 }
 
 /// A reading that looks at a text more than once per nesting would not end within the test's time.
@@ -183,8 +191,8 @@ fn in35_large_bodies_are_read_in_one_pass() {
     assert_eq!(read(&"<!---->".repeat(1 << 18)), "text");
     assert_eq!(read(&"- ".repeat(1 << 20)), "text");
     assert_eq!(read(&"```\n".repeat(1 << 18)), "text");
-    let deep = (0..2_000).map(|n| format!("{}- a\n", " ".repeat(n * 2)));
-    assert_eq!(read(&deep.collect::<String>()), "text");
+    let deep = (0..2_000).map(|n| [&" ".repeat(n * 2), "- a\n"].concat());
+    assert_eq!(read(&deep.collect::<Vec<_>>().concat()), "text");
 }
 
 fn noise() -> impl Strategy<Value = String> {
@@ -236,7 +244,8 @@ proptest! {
     #[test]
     fn in35_what_is_quoted_fenced_or_commented_changes_nothing(body in noise()) {
         let hidden = body.replace("```", "").replace("~~~", "").replace("-->", "").replace("<!--", "");
-        let quoted: String = hidden.split(['\n', '\r']).map(|line| format!("> {line}\n")).collect();
+        let quoted = hidden.split(['\n', '\r']).map(|line| ["> ", line, "\n"].concat());
+        let quoted = quoted.collect::<Vec<_>>().concat();
         for wrapped in [
             quoted,
             format!("````\n{}\n````\n", hidden.replace("````", "")),
@@ -260,15 +269,15 @@ const SESSIONS: [SessionNow; 4] = [
     SessionNow::Active,
     SessionNow::Paused,
 ];
-const POLICIES: [SpawnPolicy; 3] = [
-    SpawnPolicy::Never,
-    SpawnPolicy::Labeled,
-    SpawnPolicy::Always,
+const POLICIES: [SpawnOnUnmatched; 3] = [
+    SpawnOnUnmatched::Never,
+    SpawnOnUnmatched::Labeled,
+    SpawnOnUnmatched::Always,
 ];
 
 fn all_states() -> Vec<ItemState> {
     let mut states = Vec::new();
-    let recorded = std::iter::once(None).chain(Command::ALL.map(Some));
+    let recorded = std::iter::once(None).chain(Command::ALL.iter().copied().map(Some));
     for recorded in recorded {
         for session in SESSIONS {
             for policy in POLICIES {
@@ -330,9 +339,9 @@ fn effect(plan: CommandPlan) -> (String, &'static str) {
 fn wanted(command: Command, state: ItemState, via: Via) -> (String, &'static str) {
     let arming = matches!(command, Command::Start | Command::Contribute | Command::Do);
     let allowed = match state.policy {
-        SpawnPolicy::Never => false,
-        SpawnPolicy::Labeled => state.labeled || via == Via::Verb,
-        SpawnPolicy::Always => true,
+        SpawnOnUnmatched::Never => false,
+        SpawnOnUnmatched::Labeled => state.labeled || via == Via::Verb,
+        SpawnOnUnmatched::Always => true,
     };
     if arming && state.closed {
         return ("item-closed".to_owned(), "never");
@@ -370,7 +379,7 @@ fn wanted(command: Command, state: ItemState, via: Via) -> (String, &'static str
 #[test]
 fn in37_every_command_in_every_state() {
     for state in all_states() {
-        for command in Command::ALL {
+        for &command in Command::ALL {
             for via in [Via::Comment, Via::Verb] {
                 let got = effect(plan(command, state, via));
                 assert_eq!(
@@ -396,9 +405,18 @@ fn in37_a_release_takes_a_pause_along() {
 }
 
 #[test]
+fn in37_every_command_but_execute_can_be_recorded() {
+    for &command in Command::ALL {
+        let recorded = command.recorded();
+        assert_eq!(recorded.is_none(), command == Command::Execute);
+        assert_eq!(recorded.map_or(command, Command::from), command);
+    }
+}
+
+#[test]
 fn in38_armed_is_what_says_run() {
-    let armed: Vec<Command> = Command::ALL.into_iter().filter(|c| c.arms()).collect();
+    let armed: Vec<Command> = Command::ALL.iter().copied().filter(|c| c.arms()).collect();
     assert_eq!(words(&armed), "start+resume+contribute+do");
-    let held: Vec<Command> = Command::ALL.into_iter().filter(|c| c.holds()).collect();
+    let held: Vec<Command> = Command::ALL.iter().copied().filter(|c| c.holds()).collect();
     assert_eq!(words(&held), "stop+pause+cleanup");
 }

@@ -1,7 +1,9 @@
 //! What an authorised delivery does, by the state of its item (IN-27).
 
-use crate::control::{Command, ItemState, SessionNow, SpawnPolicy};
+use crate::config::SpawnOnUnmatched;
+use crate::control::{Command, ItemState, SessionNow};
 use crate::delivery::{Effect, State};
+use crate::event::DispatchDropReason;
 
 /// What a delivery asks of an item. A start by a verb is a command and goes through
 /// [`crate::control::plan`].
@@ -42,56 +44,25 @@ pub enum Admission {
     /// The session ends by the close path.
     End,
     /// It is over: `dispatch.dropped`, never replayed, no attempt spent.
-    Drop(DropReason),
+    Drop(DispatchDropReason),
 }
 
-/// Why an authorised delivery ends without a prompt: reasons of `dispatch.dropped`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropReason {
-    /// The item has a session already.
-    AlreadyRunning,
-    /// The session is paused.
-    SessionPaused,
-    /// A limit holds the item.
-    ItemParked,
-    /// Policy or label forbids a session.
-    SpawnPolicy,
-    /// No start is recorded, or something that holds the item is.
-    AwaitingStart,
-    /// There is no session, and this kind of delivery starts none.
-    NoSession,
-    /// The ticket is closed.
-    ItemClosed,
-    /// A close that found no live session.
-    AlreadyClosed,
-}
-
-impl DropReason {
-    /// The word in events and in the inbox.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AlreadyRunning => "already-running",
-            Self::SessionPaused => "session-paused",
-            Self::ItemParked => "item-parked",
-            Self::SpawnPolicy => "spawn-policy",
-            Self::AwaitingStart => "awaiting-start",
-            Self::NoSession => "no-session",
-            Self::ItemClosed => "item-closed",
-            Self::AlreadyClosed => "already-closed",
-        }
-    }
-
-    /// How it ends in the inbox.
-    pub fn end(self) -> State {
-        match self {
-            Self::AwaitingStart | Self::SessionPaused => State::Settled,
-            Self::AlreadyRunning
-            | Self::ItemParked
-            | Self::SpawnPolicy
-            | Self::NoSession
-            | Self::ItemClosed
-            | Self::AlreadyClosed => State::Dropped,
-        }
+/// How a delivery that ends for this reason ends in the inbox.
+pub fn end_of(reason: DispatchDropReason) -> State {
+    match reason {
+        DispatchDropReason::AwaitingStart | DispatchDropReason::SessionPaused => State::Settled,
+        DispatchDropReason::SpawnPolicy
+        | DispatchDropReason::NoSession
+        | DispatchDropReason::AlreadyRunning
+        | DispatchDropReason::ItemParked
+        | DispatchDropReason::ItemClosed
+        | DispatchDropReason::AlreadyClosed
+        | DispatchDropReason::Reset
+        | DispatchDropReason::AlreadyProcessed
+        | DispatchDropReason::WorkItemNotFound
+        | DispatchDropReason::NoWorkItem
+        | DispatchDropReason::SessionVanished
+        | DispatchDropReason::SessionOccupied => State::Dropped,
     }
 }
 
@@ -100,34 +71,34 @@ pub fn admit(asks: Asks, state: ItemState) -> Admission {
     use Admission::{Deliver, Drop, Wait};
     if asks == Asks::Close {
         return match state.session {
-            SessionNow::None => Drop(DropReason::AlreadyClosed),
+            SessionNow::None => Drop(DispatchDropReason::AlreadyClosed),
             SessionNow::Starting | SessionNow::Active | SessionNow::Paused => Admission::End,
         };
     }
     let session = state.session;
     if state.closed && session == SessionNow::None {
         return Drop(if may_start(asks) {
-            DropReason::ItemClosed
+            DispatchDropReason::ItemClosed
         } else {
-            DropReason::NoSession
+            DispatchDropReason::NoSession
         });
     }
     if session == SessionNow::Paused {
-        return Drop(DropReason::SessionPaused);
+        return Drop(DispatchDropReason::SessionPaused);
     }
     if state.parked {
         return match asks {
-            Asks::Presence => Drop(DropReason::ItemParked),
+            Asks::Presence => Drop(DispatchDropReason::ItemParked),
             Asks::Text | Asks::Notice | Asks::Close => Wait,
         };
     }
     match session {
         SessionNow::Starting | SessionNow::Active | SessionNow::Paused => match asks {
-            Asks::Presence => Drop(DropReason::AlreadyRunning),
+            Asks::Presence => Drop(DispatchDropReason::AlreadyRunning),
             Asks::Text | Asks::Notice | Asks::Close => Deliver,
         },
         SessionNow::None if may_start(asks) => without_session(state),
-        SessionNow::None => Drop(DropReason::NoSession),
+        SessionNow::None => Drop(DispatchDropReason::NoSession),
     }
 }
 
@@ -141,16 +112,16 @@ fn may_start(asks: Asks) -> bool {
 
 fn without_session(state: ItemState) -> Admission {
     let allowed = match state.policy {
-        SpawnPolicy::Never => false,
-        SpawnPolicy::Labeled => state.labeled,
-        SpawnPolicy::Always => true,
+        SpawnOnUnmatched::Never => false,
+        SpawnOnUnmatched::Labeled => state.labeled,
+        SpawnOnUnmatched::Always => true,
     };
     if !allowed {
-        return Admission::Drop(DropReason::SpawnPolicy);
+        return Admission::Drop(DispatchDropReason::SpawnPolicy);
     }
     let held = state.recorded.is_some_and(Command::holds);
     if held || (state.start_required && !state.armed()) {
-        return Admission::Drop(DropReason::AwaitingStart);
+        return Admission::Drop(DispatchDropReason::AwaitingStart);
     }
     Admission::Spawn
 }

@@ -1,6 +1,8 @@
 use super::*;
-use crate::control::{Command, ItemState, SessionNow, SpawnPolicy};
+use crate::config::SpawnOnUnmatched;
+use crate::control::{Command, ItemState, SessionNow};
 use crate::delivery::{Ending, ItemFacts, State};
+use crate::event::DispatchDropReason;
 use crate::ids::WorkItemRef;
 use crate::time::Timestamp;
 
@@ -298,8 +300,8 @@ fn row(state: ItemState) -> &'static str {
     if !none {
         return "active";
     }
-    let forbidden = state.policy == SpawnPolicy::Never
-        || (state.policy == SpawnPolicy::Labeled && !state.labeled);
+    let forbidden = state.policy == SpawnOnUnmatched::Never
+        || (state.policy == SpawnOnUnmatched::Labeled && !state.labeled);
     if forbidden {
         return "policy";
     }
@@ -329,7 +331,7 @@ fn cell(row: &str, asks: Asks) -> &'static str {
 #[test]
 fn in27_every_delivery_in_every_state() {
     let mut seen = std::collections::BTreeSet::new();
-    let recorded = || std::iter::once(None).chain(Command::ALL.map(Some));
+    let recorded = || std::iter::once(None).chain(Command::ALL.iter().copied().map(Some));
     for recorded in recorded() {
         for session in [
             SessionNow::None,
@@ -338,9 +340,9 @@ fn in27_every_delivery_in_every_state() {
             SessionNow::Paused,
         ] {
             for policy in [
-                SpawnPolicy::Never,
-                SpawnPolicy::Labeled,
-                SpawnPolicy::Always,
+                SpawnOnUnmatched::Never,
+                SpawnOnUnmatched::Labeled,
+                SpawnOnUnmatched::Always,
             ] {
                 for bits in 0..16_u8 {
                     let state = ItemState {
@@ -381,12 +383,12 @@ fn in27_every_delivery_in_every_state() {
 #[test]
 fn in27_two_reasons_settle_and_the_others_drop() {
     for (why, end) in [
-        (DropReason::AwaitingStart, State::Settled),
-        (DropReason::SessionPaused, State::Settled),
-        (DropReason::SpawnPolicy, State::Dropped),
-        (DropReason::AlreadyRunning, State::Dropped),
+        (DispatchDropReason::AwaitingStart, State::Settled),
+        (DispatchDropReason::SessionPaused, State::Settled),
+        (DispatchDropReason::SpawnPolicy, State::Dropped),
+        (DispatchDropReason::AlreadyRunning, State::Dropped),
     ] {
-        assert_eq!(why.end(), end);
+        assert_eq!(end_of(why), end);
     }
 }
 

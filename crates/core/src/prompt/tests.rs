@@ -73,7 +73,7 @@ fn prompt_with(delivery: &Delivery, occasion: Occasion, template: Option<&str>) 
         item: &delivery.item,
         delivery,
         occasion,
-        interaction: Interaction::WorkItem,
+        interaction: InteractionMode::WorkItem,
         authorized: &authorized,
         nonce: Nonce::from_bytes([0x6f; 16]),
         template,
@@ -234,7 +234,7 @@ fn in63_only_authorised_names_stand_outside_the_fence() {
         item: &delivery.item,
         delivery: &delivery,
         occasion: SPAWN,
-        interaction: Interaction::Cli,
+        interaction: InteractionMode::Cli,
         authorized: &many,
         nonce: Nonce::from_bytes([1; 16]),
         template: None,
@@ -274,7 +274,7 @@ fn in65_templates_are_filled_in_once() {
             .unwrap()
             .to_owned()
     };
-    let directive = words::directive(Interaction::WorkItem, &delivery.item);
+    let directive = words::directive(InteractionMode::WorkItem, &delivery.item);
     for (template, wanted) in [
         (
             "$work_item ${event}.$action",

@@ -1,7 +1,8 @@
 //! The built-in wording of prompts (IN-63, IN-64). Everything here is ours: it stands outside the fence.
 
 use super::comment::AGENT_COMMENT_MARK;
-use super::{Interaction, Occasion, Telling};
+use super::{Occasion, Telling};
+use crate::config::InteractionMode;
 use crate::delivery::{Delivery, Effect};
 use crate::guard::AuthorizedUsers;
 use crate::ids::WorkItemRef;
@@ -125,19 +126,19 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Where to ask and how to sign (IN-64).
-pub(super) fn directive(interaction: Interaction, item: &WorkItemRef) -> String {
+pub(super) fn directive(interaction: InteractionMode, item: &WorkItemRef) -> String {
     let ask = match (interaction, item.is_local()) {
-        (Interaction::WorkItem, true) => format!(
+        (InteractionMode::WorkItem, true) => format!(
             "When you need an answer, ask on the ticket with the-loop tickets comment {item} --body \
              TEXT, then stop and wait: the answer comes as a prompt. Never wait for input in this \
              terminal."
         ),
-        (Interaction::WorkItem, false) => {
+        (InteractionMode::WorkItem, false) => {
             "When you need an answer, ask in a comment on the item, then stop and wait: the answer \
              comes as a prompt. Never wait for input in this terminal."
                 .to_owned()
         }
-        (Interaction::Cli, true | false) => {
+        (InteractionMode::Cli, true | false) => {
             "When you need an answer, ask in this terminal; somebody may be watching it.".to_owned()
         }
     };

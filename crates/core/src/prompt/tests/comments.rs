@@ -50,7 +50,7 @@ fn in58_a_keyword_stands_only_in_the_comment_about_a_limit() {
     for text in [
         comment::parked("more than 60 deliveries in an hour", None, &item),
         comment::announcement("claude", &target, "the-loop"),
-        comment::ambiguous(&Command::ALL),
+        comment::ambiguous(Command::ALL),
         comment::gave_up(
             Some("https://github.com/o/r/issues/1#issuecomment-1"),
             3,
