@@ -23,8 +23,8 @@ pub(super) enum Framing {
     Length(u64),
     /// Chunked. The connection ends with the answer, since only hyper knows where this body ended.
     Chunked,
-    /// A length that no number here can hold.
-    Endless,
+    /// Announced longer than a body may be.
+    TooLong,
     /// It cannot be told for certain (row 6).
     #[default]
     Doubtful,
@@ -147,7 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
         match parsed {
             Ok(httparse::Status::Complete(len)) if len <= max => {
                 let is_11 = request.version == Some(1);
-                let framing = framing(request.headers, is_11);
+                let framing = framing(request.headers, is_11, self.limits.body_bytes);
                 let lines = framing_names(request.headers, &self.pending);
                 self.release(len, framing, lines);
             }
@@ -180,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
                 self.ready += beyond;
                 self.stage = Stage::Rest;
             }
-            Framing::Endless | Framing::Doubtful => {
+            Framing::TooLong | Framing::Doubtful => {
                 // hyper shall not act on a framing that will be refused, nor answer for us.
                 for line in lines {
                     self.pending[line].fill(b'x');
@@ -224,38 +224,40 @@ fn framing_names(fields: &[httparse::Header<'_>], head: &[u8]) -> Vec<std::ops::
 }
 
 /// Row 6: one length in digits, or the chunked coding and nothing else.
-fn framing(fields: &[httparse::Header<'_>], is_11: bool) -> Framing {
-    let mut length = None;
+fn framing(fields: &[httparse::Header<'_>], is_11: bool, body_max: u64) -> Framing {
+    let mut length: Option<&[u8]> = None;
     let mut chunked = false;
     for field in fields.iter().filter(|field| is_framing(field.name)) {
         let value = field.value.trim_ascii();
-        let found = if field.name.eq_ignore_ascii_case("content-length") {
-            announced(value)
+        if field.name.eq_ignore_ascii_case("content-length") {
+            let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+            if !digits || length.is_some_and(|known| known != value) {
+                return Framing::Doubtful;
+            }
+            length = Some(value);
         } else if is_11 && !chunked && value.eq_ignore_ascii_case(b"chunked") {
             chunked = true;
-            continue;
         } else {
             return Framing::Doubtful;
-        };
-        if found == Framing::Doubtful || length.is_some_and(|known| known != found) {
-            return Framing::Doubtful;
         }
-        length = Some(found);
     }
     match (length, chunked) {
         (None, false) => Framing::Length(0),
-        (Some(length), false) => length,
+        (Some(digits), false) => announced(digits, body_max),
         (None, true) => Framing::Chunked,
         (Some(_), true) => Framing::Doubtful,
     }
 }
 
-fn announced(value: &[u8]) -> Framing {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return Framing::Doubtful;
+/// A number too large for any type is too long as well.
+fn announced(digits: &[u8], body_max: u64) -> Framing {
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|d| d.parse().ok());
+    match number {
+        Some(length) if length <= body_max => Framing::Length(length),
+        Some(_) | None => Framing::TooLong,
     }
-    let number = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
-    number.map_or(Framing::Endless, Framing::Length)
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {

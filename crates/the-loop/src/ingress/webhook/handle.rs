@@ -39,7 +39,7 @@ pub(super) async fn handle(
     let answer = rows(&shared, request, framing).await;
     match framing {
         Framing::Length(_) => answer,
-        Framing::Chunked | Framing::Endless | Framing::Doubtful => answer.closing(),
+        Framing::Chunked | Framing::TooLong | Framing::Doubtful => answer.closing(),
     }
 }
 
@@ -61,13 +61,9 @@ async fn rows(shared: &Arc<Shared>, request: Request<Incoming>, framing: Framing
     if head.method != Method::POST {
         return Answer::post_only();
     }
-    let max = shared.limits.body_bytes;
     match framing {
         Framing::Doubtful => return shared.log.refuse(Refusal::BadFraming, None),
-        Framing::Endless => return shared.log.refuse(Refusal::BodyTooLarge, None),
-        Framing::Length(announced) if announced > max => {
-            return shared.log.refuse(Refusal::BodyTooLarge, None);
-        }
+        Framing::TooLong => return shared.log.refuse(Refusal::BodyTooLarge, None),
         Framing::Length(_) | Framing::Chunked => {}
     }
     let whole = tokio::select! {

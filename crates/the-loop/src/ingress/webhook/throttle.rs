@@ -66,7 +66,7 @@ mod tests {
     fn in6_at_once_then_one_line_in_ten_seconds_with_a_count() {
         let mut throttle = Throttle::new(Duration::from_secs(10));
         let reason = WebhookRejectReason::InvalidSignature;
-        let at = |ms| Timestamp::from_unix_ms(1_000_000 + ms);
+        let at = |ms: i64| Timestamp::from_unix_ms(1_000_000 + ms);
         assert_eq!(throttle.note(reason, at(0)), Some(Line { count: None }));
         for ms in [1, 500, 9_999] {
             assert_eq!(throttle.note(reason, at(ms)), None);
