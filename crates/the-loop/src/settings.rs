@@ -18,7 +18,7 @@ mod secrets;
 mod warnings;
 
 pub use envfile::{EnvFault, NAMES_OF_THE_PANE, own_names, pane_environment, read_env_file};
-pub use fault::ConfigFault;
+pub use fault::{ConfigFault, tilde};
 pub use find::{Candidate, Found, Place, Search, find};
 pub use live::{Live, Look, Pending};
 pub use load::{Loaded, Overrides, Prepared, check_file, load, prepare};
@@ -27,4 +27,4 @@ pub use secrets::{SecretFault, Secrets, SecretsHolder, webhook_secrets};
 pub use warnings::warnings_of_machine;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -56,7 +56,7 @@ pub fn check(root: Option<&Node>, earlier: Vec<Problem>, home: bool) -> Checked 
             Settings::default()
         }
     };
-    checker.version(&settings);
+    checker.version(root, &settings);
     checker
         .problems
         .extend(rules::problems(&settings, &checker.positions));
@@ -82,6 +82,12 @@ fn shown(parts: &[String]) -> String {
     parts
         .iter()
         .fold(String::new(), |path, part| join(&path, &key_part(part)))
+}
+
+/// A whole number in digits, however long.
+fn is_digits(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn below(parts: &[String], name: &str) -> Vec<String> {
@@ -214,6 +220,10 @@ impl Checker {
                 }
                 fits.map(Json::from)
             }
+            (Kind::Int { min, max }, Value::Number(_, text)) if is_digits(text) => {
+                self.out_of_range(path, *min, *max, name, node);
+                None
+            }
             (Kind::Number { min, max }, Value::Int(_) | Value::Number(..)) => {
                 let number = match &node.value {
                     Value::Int(i) => *i as f64,
@@ -291,7 +301,8 @@ impl Checker {
     fn out_of_range(&mut self, path: &[String], min: u64, max: u64, name: &str, node: &Node) {
         let path = shown(path);
         let open = max == u64::from(u32::MAX);
-        let below = matches!(node.value, Value::Int(i) if i < i128::from(min));
+        let below = matches!(&node.value, Value::Int(i) if *i < i128::from(min))
+            || matches!(&node.value, Value::Number(_, text) if text.starts_with('-'));
         let range = match (open, below) {
             (true, true) => format!("at least {min}"),
             (true, false) => format!("at most {max}"),
@@ -439,15 +450,28 @@ impl Checker {
     }
 
     /// CF-37: only the current version is read.
-    fn version(&mut self, settings: &Settings) {
-        let (Some(text), Some(pos)) = (&settings.version, self.positions.get("version")) else {
+    fn version(&mut self, root: Option<&Node>, settings: &Settings) {
+        let members = match root.map(|node| &node.value) {
+            Some(Value::Map(members)) => members.as_slice(),
+            Some(
+                Value::Null
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Number(..)
+                | Value::Text(_)
+                | Value::List(_),
+            )
+            | None => &[],
+        };
+        let member = members.iter().find(|member| member.name == "version");
+        let (Some(text), Some(pos)) = (&settings.version, member.map(|m| m.value.pos)) else {
             return;
         };
         let current = version::CURRENT;
         let problem = match version::parse(text).cmp(&version::parse(current)) {
             std::cmp::Ordering::Equal => return,
             std::cmp::Ordering::Less => Problem::at(
-                *pos,
+                pos,
                 "version",
                 format!("configuration version {text} is older than {current}"),
             )
@@ -455,7 +479,7 @@ impl Checker {
                 "mend what is named here, then write version: {current}"
             )),
             std::cmp::Ordering::Greater => Problem::at(
-                *pos,
+                pos,
                 "version",
                 format!(
                     "configuration version {text} is newer than this program understands ({current})"

@@ -16,9 +16,13 @@ mod rules;
 mod suggest;
 pub mod version;
 
+pub mod reference;
+pub mod schema;
+
 pub mod envfile;
 
 pub use sections::*;
+pub use suggest::nearest;
 
 use key::{Kind, section};
 
@@ -53,3 +57,15 @@ impl Settings {
         key::rows("", &Settings::keys())
     }
 }
+
+/// The documents that are made from the table of keys: path below the repository, and text. Whoever
+/// checks for drift compares them, whoever mends it writes them (CF-43).
+pub fn generated() -> [(&'static str, String); 2] {
+    [
+        ("docs/configuration.md", reference::markdown()),
+        ("docs/schema/cli-config.json", schema::json_schema_text()),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

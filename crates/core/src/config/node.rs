@@ -36,7 +36,8 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Int(i128),
-    /// Another number, with the text it was written as.
+    /// Another number, with the text it was written as; not-a-number when it is not finite, so that it is
+    /// in no range.
     Number(f64, String),
     /// A string.
     Text(String),

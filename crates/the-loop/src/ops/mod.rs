@@ -1,4 +1,7 @@
 //! The operations: one function a verb, used by every surface.
 
+pub mod config;
 pub mod deliveries;
+pub mod desk;
+pub mod error;
 pub mod events;

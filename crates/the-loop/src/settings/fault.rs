@@ -48,7 +48,7 @@ impl fmt::Display for ConfigFault {
 impl std::error::Error for ConfigFault {}
 
 /// A path with the home directory written `~`.
-pub(crate) fn tilde(path: &Utf8Path, home: Option<&Utf8Path>) -> String {
+pub fn tilde(path: &Utf8Path, home: Option<&Utf8Path>) -> String {
     match home
         .filter(|home| *home != "/")
         .and_then(|home| path.strip_prefix(home).ok())

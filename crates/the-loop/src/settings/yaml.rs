@@ -284,10 +284,15 @@ impl Builder {
         }
     }
 
-    /// Closes what a fault left open, so that what stands before it can be used.
+    /// Closes the mappings that a fault left open, so that what stands before it can be used; half a
+    /// list would say something else than the whole one.
     fn finish(mut self) -> Document {
-        while !self.open.is_empty() {
-            self.close();
+        while let Some(open) = self.open.last() {
+            if matches!(open, Open::List { .. }) {
+                self.open.pop();
+            } else {
+                self.close();
+            }
         }
         Document {
             root: self.root,
