@@ -6,12 +6,16 @@
 mod args;
 mod config;
 mod context;
+mod deliveries;
 mod docs;
 mod events;
 mod exit;
+mod guard;
 mod out;
 mod render;
+mod sessions;
 mod signals;
+mod tickets;
 
 use std::ffi::OsString;
 
@@ -78,7 +82,11 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
     if cx.out.format() == Format::Jsonl && !matches!(command, Command::Events(_)) {
         return Err(OpError::usage("--format jsonl is for events only").into());
     }
+    guard::check(cx, command)?;
     match command {
+        Command::Sessions(command) => sessions::run(cx, command),
+        Command::Deliveries(command) => deliveries::run(cx, command),
+        Command::Tickets(command) => tickets::run(cx, command),
         Command::Events(args) => events::run(cx, args),
         Command::Config(command) => config::run(cx, command),
         Command::Completions { shell } => docs::completions(cx, *shell),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use the_loop_core::redact::visible;
 
 use super::args::{Color, Format, Global};
-use crate::ops::error::OpError;
+use crate::ops::error::{Kind, OpError};
 use crate::settings::ConfigFault;
 use crate::world::World;
 
@@ -129,7 +129,12 @@ impl Out {
     }
     /// What failed, why, and what to do (SE-6).
     pub fn error(&self, error: &OpError) {
-        self.stderr(&format!("error: {}", error.message));
+        match error.kind {
+            Kind::Nothing => self.stderr(&error.message),
+            Kind::Usage | Kind::NotFound | Kind::Refused | Kind::Busy | Kind::Failed => {
+                self.stderr(&format!("error: {}", error.message));
+            }
+        }
         for cause in &error.causes {
             self.stderr(&format!("  caused by: {}", visible(cause)));
         }

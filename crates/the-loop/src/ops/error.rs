@@ -11,6 +11,8 @@ pub enum Kind {
     NotFound,
     /// It is known, and this is not done to it. Exit 1.
     Refused,
+    /// There was nothing to do; no error, said without a word in front. Exit 1.
+    Nothing,
     /// Another process is at it; a later try can help. Exit 1.
     Busy,
     /// It was tried in vain. Exit 1.
@@ -22,7 +24,7 @@ impl Kind {
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Usage => 2,
-            Self::NotFound | Self::Refused | Self::Busy | Self::Failed => 1,
+            Self::NotFound | Self::Refused | Self::Nothing | Self::Busy | Self::Failed => 1,
         }
     }
 }

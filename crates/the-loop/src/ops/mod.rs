@@ -1,7 +1,11 @@
 //! The operations: one function a verb, used by every surface.
 
 pub mod config;
+pub mod deliver;
 pub mod deliveries;
 pub mod desk;
 pub mod error;
 pub mod events;
+pub mod link;
+pub mod sessions;
+pub mod tickets;
