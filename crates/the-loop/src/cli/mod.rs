@@ -6,6 +6,7 @@
 mod args;
 mod config;
 mod context;
+mod daemon;
 mod deliveries;
 mod docs;
 mod events;
@@ -84,6 +85,11 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
     }
     guard::check(cx, command)?;
     match command {
+        Command::Start(args) => daemon::start(cx, args),
+        Command::Run => daemon::run(cx),
+        Command::Stop(args) => daemon::stop(cx, args),
+        Command::Restart(args) => daemon::restart(cx, args),
+        Command::Status => daemon::status(cx),
         Command::Sessions(command) => sessions::run(cx, command),
         Command::Deliveries(command) => deliveries::run(cx, command),
         Command::Tickets(command) => tickets::run(cx, command),

@@ -7,6 +7,7 @@ use camino::Utf8PathBuf;
 use the_loop_core::config::Settings;
 use the_loop_core::event::{LogEvent, Source};
 use the_loop_core::ids::WorkItemRef;
+use the_loop_core::redact::{Redactor, secret_values};
 
 use super::error::{Kind, OpError};
 use crate::settings::Loaded;
@@ -33,6 +34,8 @@ pub struct Desk {
     pub log: EventLog,
     /// How long a busy item is waited for (SE-9).
     pub patience: Duration,
+    /// How long tmux may take at most; `None` as configured.
+    tmux_within: Option<Duration>,
 }
 
 /// Where everything is, as these settings say.
@@ -46,15 +49,14 @@ pub fn layout_of(settings: &Settings, portable_dir: Option<Utf8PathBuf>) -> Layo
     Layout::with(settings.state.root.clone(), moved)
 }
 
-/// The tmux server that new sessions go to, as these settings say.
-pub fn tmux_of(world: &World, settings: &Settings, layout: &Layout) -> Tmux {
+fn tmux_within(world: &World, settings: &Settings, layout: &Layout, within: Duration) -> Tmux {
     let tmux = &settings.routing.tmux;
     Tmux::new(
         world,
         &tmux.binary,
         &tmux.socket_name,
         &layout.tmux_conf(),
-        Duration::from_secs_f64(tmux.timeout_seconds),
+        within,
     )
 }
 
@@ -75,12 +77,14 @@ impl Desk {
             settings.event_log.segment_mb,
             settings.event_log.keep_segments,
         );
+        keep_secrets_out(world, settings, &log);
         Self {
             world: world.clone(),
             layout,
             log,
             patience,
             loaded,
+            tmux_within: None,
         }
     }
 
@@ -106,7 +110,17 @@ impl Desk {
     }
     /// The tmux server of new sessions.
     pub fn tmux(&self) -> Tmux {
-        tmux_of(&self.world, self.settings(), &self.layout)
+        let configured = Duration::from_secs_f64(self.settings().routing.tmux.timeout_seconds);
+        let within = self.tmux_within.map_or(configured, |most| most.min(configured));
+        tmux_within(&self.world, self.settings(), &self.layout, within)
+    }
+    /// The same desk, for which tmux has at most this long to answer.
+    #[must_use]
+    pub fn with_tmux_within(&self, most: Duration) -> Self {
+        Self {
+            tmux_within: Some(most),
+            ..self.clone()
+        }
     }
 
     /// Makes the state root fit for writing; every acting operation begins with it.
@@ -141,6 +155,16 @@ impl Desk {
     pub fn emit(&self, source: Source, event: LogEvent) {
         self.log.emit(source, event);
     }
+}
+
+/// Takes the values of the env file, as it is now, out of the log's free texts (EV-19).
+pub fn keep_secrets_out(world: &World, settings: &Settings, log: &EventLog) {
+    if settings.env.file.is_empty() || !log.is_enabled() {
+        return;
+    }
+    let declared = crate::settings::read_env_file(world, settings);
+    let vars = declared.map(|(file, _)| file.vars).unwrap_or_default();
+    log.set_redactor(Redactor::new(secret_values(&world.env, &vars)));
 }
 
 /// A new inbox beside session records means that a queue was lost.

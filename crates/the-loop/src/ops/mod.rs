@@ -1,11 +1,14 @@
 //! The operations: one function a verb, used by every surface.
 
 pub mod config;
+pub mod daemon;
 pub mod deliver;
 pub mod deliveries;
 pub mod desk;
 pub mod error;
 pub mod events;
 pub mod link;
+pub mod rows;
 pub mod sessions;
+pub mod status;
 pub mod tickets;
