@@ -172,7 +172,7 @@ impl<'a> Printer<'a> {
 
 /// Widths that hold nearly every cell; a stream cannot know its widest one.
 fn columns(cells: &[&str; 6]) -> String {
-    let widths = [24, 10, 7, 24, 24];
+    let widths = [24, 11, 8, 24, 24];
     let mut line = String::new();
     for (cell, width) in cells.iter().zip(widths) {
         line.push_str(&super::render::padded(cell, width));

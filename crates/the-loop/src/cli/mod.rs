@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod daemon;
 mod deliveries;
+mod demo;
 mod docs;
 mod events;
 mod exit;
@@ -111,6 +112,6 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
             let code = crate::harness::demo::run(&cx.world, args);
             Ok(Exit(u8::try_from(code).unwrap_or(1)))
         }
-        _ => Ok(Exit::OK),
+        Command::Demo(args) => demo::run(cx, args),
     }
 }

@@ -300,7 +300,7 @@ fn live_on(
     tell_supervisor(&shared.world, "STOPPING=1");
     ending.cancel();
     shared.engine().stop();
-    let _ = runtime.block_on(tokio::time::timeout(LAST_ANSWERS, receiver));
+    let _ = runtime.block_on(async { tokio::time::timeout(LAST_ANSWERS, receiver).await });
     runtime.shutdown_timeout(Duration::from_millis(200));
     // The engine drops every wait; only a call in hand is waited for.
     let _ = engine.join();

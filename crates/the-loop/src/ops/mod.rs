@@ -4,6 +4,7 @@ pub mod config;
 pub mod daemon;
 pub mod deliver;
 pub mod deliveries;
+pub mod demo;
 pub mod desk;
 pub mod error;
 pub mod events;
