@@ -238,7 +238,9 @@ impl Tmux {
     }
 
     fn call(&self, args: &[&str], stdin: Option<&[u8]>) -> Answer {
-        let mut all = self.server_args();
+        // Where the locale names no character set, tmux would show the tabs of a listing as `_`.
+        let mut all = vec!["-u".to_owned()];
+        all.extend(self.server_args());
         all.extend(args.iter().map(|a| (*a).to_owned()));
         let mut call = Call::new(&self.binary, all).timeout(self.timeout);
         call.clear_env = true;
