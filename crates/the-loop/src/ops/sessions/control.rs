@@ -10,8 +10,8 @@ use the_loop_core::record::{SessionRecord, TicketChange};
 use the_loop_core::session::SessionStatus;
 
 use super::report::{EndpointReport, ItemReport, Report, WorkspaceReport};
-use crate::engine::Engine;
-use crate::engine::verbs::{EndLine, VerbDeed, VerbOutcome};
+use crate::engine::verbs::{VerbDeed, VerbOutcome};
+use crate::engine::{EndLine, Engine};
 use crate::ops::deliver;
 use crate::ops::desk::{Desk, inbox_error, lock_error};
 use crate::ops::error::OpError;
