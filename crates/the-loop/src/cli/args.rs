@@ -39,7 +39,13 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// Use this configuration file and no other.
-    #[arg(short, long, value_name = "FILE", global = true, help_heading = "Global options")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub config: Option<String>,
     /// How results are printed; `events` also takes jsonl.
     #[arg(long, value_enum, default_value_t = Format::Text, global = true, hide_possible_values = true,
@@ -93,7 +99,9 @@ pub enum Command {
         Exit codes: 0 every enabled service is up, 1 one is not, 2 unusable configuration.")]
     Start(StartArgs),
     /// Run the daemon in front; short for `start --foreground`.
-    #[command(after_long_help = "Examples:\n  the-loop run    in this terminal, log on stderr; end it with Ctrl-C")]
+    #[command(
+        after_long_help = "Examples:\n  the-loop run    in this terminal, log on stderr; end it with Ctrl-C"
+    )]
     Run,
     /// End the daemon and leave the agents.
     ///
@@ -104,7 +112,9 @@ pub enum Command {
         Exit codes: 0 stopped or not running, 1 it is still there.")]
     Stop(StopArgs),
     /// Stop the daemon, then start it.
-    #[command(after_long_help = "Examples:\n  the-loop restart    after a change of the configuration that needs one")]
+    #[command(
+        after_long_help = "Examples:\n  the-loop restart    after a change of the configuration that needs one"
+    )]
     Restart(RestartArgs),
     /// Is it working?
     ///
@@ -225,7 +235,12 @@ pub struct RestartArgs {
 #[derive(Clone, Debug, Args)]
 pub struct OneItem {
     /// The work item.
-    #[arg(long = "work-item", value_name = "REF", required_unless_present = "positional", conflicts_with = "positional")]
+    #[arg(
+        long = "work-item",
+        value_name = "REF",
+        required_unless_present = "positional",
+        conflicts_with = "positional"
+    )]
     pub work_item: Option<String>,
     /// The work item, <provider>:[<host>/]<owner>/<repo>#<number>.
     #[arg(value_name = "REF", id = "positional")]
@@ -506,7 +521,11 @@ pub enum Deliveries {
         the-loop deliveries drop --work-item github:octo/repo#15")]
     Drop {
         /// Numbers or transport ids.
-        #[arg(value_name = "ID", required_unless_present = "work_item", conflicts_with = "work_item")]
+        #[arg(
+            value_name = "ID",
+            required_unless_present = "work_item",
+            conflicts_with = "work_item"
+        )]
         ids: Vec<String>,
         /// All unfinished ones of this work item.
         #[arg(long, value_name = "REF")]
@@ -637,7 +656,9 @@ pub enum Tickets {
         wait: Wait,
     },
     /// Change title or body.
-    #[command(after_long_help = "Examples:\n  the-loop tickets edit local:octo/repo#3 --title 'Add a --quiet flag'")]
+    #[command(
+        after_long_help = "Examples:\n  the-loop tickets edit local:octo/repo#3 --title 'Add a --quiet flag'"
+    )]
     Edit {
         /// The ticket.
         #[arg(value_name = "REF")]
@@ -671,7 +692,9 @@ pub enum Tickets {
         wait: Wait,
     },
     /// Close a ticket; its session ends.
-    #[command(after_long_help = "Examples:\n  the-loop tickets close local:octo/repo#3 --reason not-planned")]
+    #[command(
+        after_long_help = "Examples:\n  the-loop tickets close local:octo/repo#3 --reason not-planned"
+    )]
     Close {
         /// The ticket.
         #[arg(value_name = "REF")]
@@ -700,7 +723,9 @@ pub enum Tickets {
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print the path of the file in use.
-    #[command(after_long_help = "Examples:\n  the-loop config path --all    every place, and why it was or was not taken")]
+    #[command(
+        after_long_help = "Examples:\n  the-loop config path --all    every place, and why it was or was not taken"
+    )]
     Path {
         /// Every candidate.
         #[arg(long)]

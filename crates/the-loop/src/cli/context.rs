@@ -126,6 +126,10 @@ impl Context {
                 Exit::USAGE
             }
         };
-        if self.out.finish() { exit } else { exit.and(Exit::FAILED) }
+        if self.out.finish() {
+            exit
+        } else {
+            exit.and(Exit::FAILED)
+        }
     }
 }

@@ -93,7 +93,10 @@ fn bring_up(cx: &Context, loaded: &Loaded, patience: Duration) -> Result<Rows, F
             let seconds = patience.as_secs();
             let made = format!("the daemon is not ready after {seconds} s (pid {pid})");
             let made = OpError::new(Kind::Failed, made);
-            Err(made.hint(format!("its log: {log}")).hint("the-loop status").into())
+            Err(made
+                .hint(format!("its log: {log}"))
+                .hint("the-loop status")
+                .into())
         }
     }
 }
@@ -109,22 +112,23 @@ fn already(cx: &Context, settings: &Settings, layout: &Layout, pid: Option<u32>)
         pid,
         detail: words,
     };
-    let receiver = crate::store::lock::ServiceLock::holder(
-        cx.world.disk.as_ref(),
-        &layout.webhook_pid(),
-    );
+    let receiver =
+        crate::store::lock::ServiceLock::holder(cx.world.disk.as_ref(), &layout.webhook_pid());
     let enabled = settings.webhooks.gh_webhook.enabled;
     let (outcome, detail) = match (enabled, receiver.locked) {
         (false, _) => (
             RowOutcome::Disabled,
             "webhooks.ghWebhook.enabled is false".to_owned(),
         ),
-        (true, true) if receiver.pid == pid => {
-            (RowOutcome::AlreadyRunning, service.detail.clone())
-        }
+        (true, true) if receiver.pid == pid => (RowOutcome::AlreadyRunning, service.detail.clone()),
         (true, true) => {
-            let pid = receiver.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string());
-            (RowOutcome::AlreadyRunning, format!("pid {pid}, by another program"))
+            let pid = receiver
+                .pid
+                .map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+            (
+                RowOutcome::AlreadyRunning,
+                format!("pid {pid}, by another program"),
+            )
         }
         (true, false) => (
             RowOutcome::Failed,
@@ -212,9 +216,13 @@ fn readable(cx: &mut Context) -> (Loaded, Option<BrokenConfig>) {
                 cx.out.warning(visible(&line));
             }
             let root = &fault.readable.state.root;
-            cx.out.warning(format!("using the state root {}", visible(root)));
+            cx.out
+                .warning(format!("using the state root {}", visible(root)));
             let problem = fault.first(home.as_deref());
-            (what_could_be_read(cx, &fault), Some(BrokenConfig { problem }))
+            (
+                what_could_be_read(cx, &fault),
+                Some(BrokenConfig { problem }),
+            )
         }
     }
 }
@@ -254,11 +262,19 @@ fn take_down(cx: &Context, loaded: &Loaded, how: Stop) -> Rows {
         .services
         .iter()
         .any(|row| row.outcome == RowOutcome::Stopped);
-    let left = if stopped { sessions_left(&cx.world, &layout) } else { 0 };
+    let left = if stopped {
+        sessions_left(&cx.world, &layout)
+    } else {
+        0
+    };
     match left {
         0 => {}
-        1 => cx.out.note("1 session keeps running in tmux (the-loop sessions list)"),
-        n => cx.out.note(format!("{n} sessions keep running in tmux (the-loop sessions list)")),
+        1 => cx
+            .out
+            .note("1 session keeps running in tmux (the-loop sessions list)"),
+        n => cx.out.note(format!(
+            "{n} sessions keep running in tmux (the-loop sessions list)"
+        )),
     }
     rows
 }

@@ -130,12 +130,14 @@ fn show(cx: &mut Context, id: &str, payload: bool) -> Ended {
         return Ok(Exit::OK);
     }
     for (name, text) in fields(&found) {
-        cx.out.line(format!("{}{}", render::padded(name, 14), visible(&text)));
+        cx.out
+            .line(format!("{}{}", render::padded(name, 14), visible(&text)));
     }
     for outcome in &found.outcomes {
         cx.out.line("");
         for (name, text) in outcome_fields(outcome) {
-            cx.out.line(format!("{}{}", render::padded(name, 14), visible(&text)));
+            cx.out
+                .line(format!("{}{}", render::padded(name, 14), visible(&text)));
         }
     }
     if payload {
@@ -147,7 +149,9 @@ fn show(cx: &mut Context, id: &str, payload: bool) -> Ended {
                     cx.out.line(format!("| {line}"));
                 }
             }
-            (None, missing) => cx.out.note(visible(missing.as_deref().unwrap_or("no text"))),
+            (None, missing) => cx
+                .out
+                .note(visible(missing.as_deref().unwrap_or("no text"))),
         }
     }
     if !trail.is_empty() {
@@ -208,15 +212,26 @@ fn fields(found: &Detail) -> Vec<(&'static str, String)> {
     }
     fields.extend(found.next_try_at.map(|at| ("next try", at.seconds())));
     for name in found.names.iter().filter(|name| name.again > 0) {
-        fields.push(("again", format!("{} times as {} {}", name.again, name.kind, name.key)));
+        fields.push((
+            "again",
+            format!("{} times as {} {}", name.again, name.kind, name.key),
+        ));
     }
     fields
 }
 
 fn outcome_fields(outcome: &OutcomeDetail) -> Vec<(&'static str, String)> {
     let mut fields = vec![("work item", outcome.work_item.to_string())];
-    fields.extend(outcome.endpoint.as_ref().map(|e| ("endpoint", e.to_string())));
-    fields.push(("state", with_reason(outcome.state, outcome.reason.as_deref())));
+    fields.extend(
+        outcome
+            .endpoint
+            .as_ref()
+            .map(|e| ("endpoint", e.to_string())),
+    );
+    fields.push((
+        "state",
+        with_reason(outcome.state, outcome.reason.as_deref()),
+    ));
     fields.extend(outcome.held_because.clone().map(|why| ("held", why)));
     if outcome.attempts > 0 {
         fields.push(("attempts", outcome.attempts.to_string()));
@@ -227,8 +242,16 @@ fn outcome_fields(outcome: &OutcomeDetail) -> Vec<(&'static str, String)> {
         ("pasted", outcome.pasted_at),
         ("confirmed", outcome.confirmed_at),
     ];
-    fields.extend(times.into_iter().filter_map(|(n, at)| Some((n, at?.millis()))));
-    fields.extend(outcome.confirmed_by.map(|by| ("confirmed by", by.to_owned())));
+    fields.extend(
+        times
+            .into_iter()
+            .filter_map(|(n, at)| Some((n, at?.millis()))),
+    );
+    fields.extend(
+        outcome
+            .confirmed_by
+            .map(|by| ("confirmed by", by.to_owned())),
+    );
     fields.extend(outcome.marker.clone().map(|marker| ("marker", marker)));
     fields.extend(outcome.given_up_by.clone().map(|by| ("given up by", by)));
     fields
@@ -292,7 +315,8 @@ fn answered(cx: &Context, answers: &[Answer]) -> Exit {
             json!({ "id": answer.id, "ok": !answer.refused, "answer": answer.words,
                     "changed": answer.changed.len() })
         };
-        cx.out.json(&answers.iter().map(one).collect::<Vec<Value>>());
+        cx.out
+            .json(&answers.iter().map(one).collect::<Vec<Value>>());
     }
     for answer in answers {
         let line = format!("{}: {}", visible(&answer.id), answer.words);

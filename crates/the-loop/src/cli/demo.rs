@@ -1,14 +1,12 @@
 //! `demo` (SE-104).
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use serde_json::{Value, json};
 use the_loop_core::redact::visible;
 
 use super::args::DemoRun;
 use super::context::{Context, Ended};
 use super::exit::Exit;
+use super::signals::Interrupt;
 use crate::harness::adapter::Adapter;
 use crate::ops::demo::{Demo, demo};
 use crate::ops::error::OpError;
@@ -20,8 +18,7 @@ pub fn run(cx: &mut Context, args: &DemoRun) -> Ended {
         let made = OpError::usage(format!("no harness is called \"{shown}\""));
         return Err(made.hint("there are claude, demo").into());
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    super::signals::on_interrupt(&stop);
+    let interrupt = Interrupt::listen();
     let asked = Demo {
         harness: args.harness.clone(),
         keep: args.keep,
@@ -38,7 +35,7 @@ pub fn run(cx: &mut Context, args: &DemoRun) -> Ended {
             out.flush();
         }
     };
-    let shown = demo(&cx.world, &asked, &stop, &mut say);
+    let shown = demo(&cx.world, &asked, interrupt.flag(), &mut say);
     if json_wanted {
         cx.out.json(&match &shown {
             Ok(shown) => json!({ "ok": true, "steps": steps,
@@ -47,7 +44,13 @@ pub fn run(cx: &mut Context, args: &DemoRun) -> Ended {
             Err(e) => json!({ "ok": false, "steps": steps, "seconds": null, "missing": e.message, "left": [] }),
         });
     }
-    let shown = shown?;
+    let shown = match shown {
+        Ok(shown) => shown,
+        Err(e) => {
+            cx.out.error(&e);
+            return Ok(interrupt.exit(Exit(e.kind.exit_code())));
+        }
+    };
     if !json_wanted {
         cx.out
             .line(format!("demo passed in {:.1} s", shown.took.as_secs_f64()));

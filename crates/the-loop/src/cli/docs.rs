@@ -1,8 +1,8 @@
-//! Completions, manual pages and the command reference, all from the definitions (SE-17).
+//! Manual pages and the command reference, all from the definitions (SE-17).
 
 use clap::{Arg, ArgAction, Command as Clap, CommandFactory};
 
-use super::args::{Cli, Shell};
+use super::args::Cli;
 use super::context::{Context, Ended};
 use super::exit::Exit;
 use crate::ops::error::{Kind, OpError};
@@ -12,22 +12,6 @@ pub fn command() -> Clap {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     command
-}
-
-/// `completions SHELL`.
-pub fn completions(cx: &mut Context, shell: Shell) -> Ended {
-    let mut command = Cli::command();
-    let mut script = Vec::new();
-    let shell = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
-        Shell::Elvish => clap_complete::Shell::Elvish,
-        Shell::PowerShell => clap_complete::Shell::PowerShell,
-    };
-    clap_complete::generate(shell, &mut command, "the-loop", &mut script);
-    cx.out.bytes(&script);
-    Ok(Exit::OK)
 }
 
 /// `man [COMMAND…]` and `man --dir DIR`.
@@ -67,7 +51,9 @@ fn page(path: &[String], command: &Clap) -> Result<Vec<u8>, OpError> {
         .version(env!("CARGO_PKG_VERSION"));
     let mut roff = Vec::new();
     let source = concat!("the-loop ", env!("CARGO_PKG_VERSION"));
-    let rendered = clap_mangen::Man::new(named).source(source).render(&mut roff);
+    let rendered = clap_mangen::Man::new(named)
+        .source(source)
+        .render(&mut roff);
     rendered.map_err(|e| OpError::new(Kind::Failed, "cannot make the page").because(&e))?;
     Ok(roff)
 }
@@ -144,7 +130,11 @@ fn section(path: &[String], command: &Clap) -> String {
         text.push_str("\n| command | |\n|---|---|\n");
         for command in below {
             let about = command.get_about().map(ToString::to_string);
-            let row = format!("| `{}` | {} |\n", command.get_name(), about.unwrap_or_default());
+            let row = format!(
+                "| `{}` | {} |\n",
+                command.get_name(),
+                about.unwrap_or_default()
+            );
             text.push_str(&row);
         }
     }
@@ -224,7 +214,10 @@ mod tests {
             }
             let help = command.get_after_long_help();
             let examples = help.map(ToString::to_string).unwrap_or_default();
-            assert!(examples.starts_with("Examples:\n"), "{name} has no examples");
+            assert!(
+                examples.starts_with("Examples:\n"),
+                "{name} has no examples"
+            );
         }
         let pages = reference_markdown();
         assert!(pages.iter().any(|(name, _)| name == "sessions.md"));

@@ -1,14 +1,13 @@
 //! `events` (SE-67).
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use the_loop_core::event::{Row, catalogue_json, catalogue_markdown, row};
 
 use super::args::{EventsArgs, Format};
 use super::context::{Context, Ended};
 use super::exit::Exit;
+use super::signals::Interrupt;
 use crate::ops::error::{Kind, OpError};
 use crate::ops::events::{self, BadOption, EventsQuery, ParsedQuery};
 use crate::store::eventlog::{FollowNote, ReadFault, Record};
@@ -43,7 +42,8 @@ pub fn run(cx: &mut Context, args: &EventsArgs) -> Ended {
         None => {
             let desk = cx.desk(None)?;
             if !desk.log.is_enabled() {
-                cx.out.note("eventLog.enabled is false: nothing new is written");
+                cx.out
+                    .note("eventLog.enabled is false: nothing new is written");
             }
             desk.layout.events_log()
         }
@@ -62,17 +62,27 @@ pub fn run(cx: &mut Context, args: &EventsArgs) -> Ended {
         return Ok(Exit::OK);
     }
     cx.out.flush();
-    let stop = Arc::new(AtomicBool::new(false));
-    super::signals::on_interrupt(&stop);
+    // The end by a signal is the ordinary one (SE-15).
+    let interrupt = Interrupt::listen();
     let mut follower = summary.follower;
     let mut sink = |record: &Record| {
         let flow = printer.print(record);
         cx.out.flush();
-        if cx.out.closed() { ControlFlow::Break(()) } else { flow }
+        if cx.out.closed() {
+            ControlFlow::Break(())
+        } else {
+            flow
+        }
     };
     let mut note = |note: FollowNote| cx.out.note(words(&note));
     follower
-        .follow(&filter, &cx.world.clock, &stop, &mut sink, &mut note)
+        .follow(
+            &filter,
+            &cx.world.clock,
+            interrupt.flag(),
+            &mut sink,
+            &mut note,
+        )
         .map_err(|e| unreadable(&e))?;
     Ok(Exit::OK)
 }
@@ -95,7 +105,11 @@ fn bad_option(e: &BadOption) -> OpError {
 }
 
 fn unreadable(e: &ReadFault) -> OpError {
-    OpError::new(Kind::Failed, format!("{}: cannot read the event log", e.path)).because(&e.source)
+    OpError::new(
+        Kind::Failed,
+        format!("{}: cannot read the event log", e.path),
+    )
+    .because(&e.source)
 }
 
 /// Prints records as they come.

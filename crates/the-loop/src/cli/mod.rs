@@ -4,6 +4,7 @@
 //! files hold one group of commands each.
 
 mod args;
+mod complete;
 mod config;
 mod context;
 mod daemon;
@@ -35,6 +36,12 @@ pub use self::exit::Exit;
 
 /// Runs one command line, the program's name first. Prints; the caller only has to exit.
 pub fn run(world: World, words: Vec<OsString>) -> Exit {
+    if let Some(shell) = world.var(complete::VARIABLE) {
+        use std::io::Write;
+        let answer = complete::answer(&world, shell, &words);
+        let _ = std::io::stdout().write_all(&answer);
+        return Exit::OK;
+    }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
@@ -96,7 +103,7 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
         Command::Tickets(command) => tickets::run(cx, command),
         Command::Events(args) => events::run(cx, args),
         Command::Config(command) => config::run(cx, command),
-        Command::Completions { shell } => docs::completions(cx, *shell),
+        Command::Completions { shell } => complete::script(cx, *shell),
         Command::Man { dir, command } => docs::man(cx, dir.as_deref(), command),
         Command::Hook { name, slug } => {
             crate::harness::hook::run(&cx.world, name, slug.as_deref(), std::io::stdin());

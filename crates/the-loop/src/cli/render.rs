@@ -43,7 +43,11 @@ pub fn padded(text: &str, width: usize) -> String {
 /// `-` for nothing.
 pub fn or_dash(text: impl Into<String>) -> String {
     let text = text.into();
-    if text.is_empty() { "-".to_owned() } else { text }
+    if text.is_empty() {
+        "-".to_owned()
+    } else {
+        text
+    }
 }
 
 /// How long ago, as people read it.

@@ -1,8 +1,5 @@
 //! `sessions` (SE-27 to SE-33).
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use serde_json::Value;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::redact::visible;
@@ -12,6 +9,7 @@ use super::context::{Context, Ended, Failure};
 use super::exit::Exit;
 use super::out::Out;
 use super::render;
+use super::signals::Interrupt;
 use crate::ops::desk::parse_ref;
 use crate::ops::error::OpError;
 use crate::ops::sessions::control::{self, ControlVerb, HolderNote, How};
@@ -73,17 +71,16 @@ pub fn run(cx: &mut Context, command: &Sessions) -> Ended {
         } => {
             let items = many(cx, items)?;
             let desk = cx.desk(Some(dirs))?;
-            let stop = Arc::new(AtomicBool::new(false));
-            super::signals::on_interrupt(&stop);
+            let interrupt = Interrupt::listen();
             let how = Start {
                 harness: harness.as_deref(),
                 actor: &cx.world.user,
                 no_wait: wait.no_wait,
                 comment: wanted(*comment),
-                stop: &stop,
+                stop: interrupt.flag(),
             };
             let report = start_sessions(&desk, &items, &how)?;
-            Ok(print(cx, &report))
+            Ok(interrupt.exit(print(cx, &report)))
         }
         Sessions::Pause { control } => act(cx, ControlVerb::Pause, control),
         Sessions::Resume { control } => act(cx, ControlVerb::Resume, control),
@@ -213,7 +210,8 @@ fn attach_to(
     let found = attach::attach(&desk, &item, pull_request.as_ref(), read_only, inside)?;
     if print {
         if cx.out.json_wanted() {
-            cx.out.json(&serde_json::json!({ "command": found.command, "argv": found.argv }));
+            cx.out
+                .json(&serde_json::json!({ "command": found.command, "argv": found.argv }));
         } else {
             cx.out.line(&found.command);
         }
@@ -225,7 +223,9 @@ fn attach_to(
     cx.out.flush();
     let error = become_program(&found.argv);
     let made = OpError::failed(format!("cannot run {}", found.command), &error);
-    Err(made.hint("is tmux installed? see routing.tmux.binary").into())
+    Err(made
+        .hint("is tmux installed? see routing.tmux.binary")
+        .into())
 }
 
 /// This process goes on as the other program, in the same terminal. Comes back only with an error.
@@ -243,7 +243,10 @@ fn become_program(argv: &[String]) -> std::io::Error {
 
 fn bind(cx: &mut Context, asked: &Registration, dirs: &Dirs) -> Ended {
     let desk = cx.desk(Some(dirs))?;
-    let note = |holder: &Holder| cx.out.note(format!("{} is busy ({holder}); waiting", asked.item));
+    let note = |holder: &Holder| {
+        cx.out
+            .note(format!("{} is busy ({holder}); waiting", asked.item))
+    };
     let bound = register(&desk, asked, &note)?;
     for warning in &bound.warnings {
         cx.out.warning(visible(warning));
@@ -288,16 +291,15 @@ fn verb_on(
     dirs: &Dirs,
 ) -> Ended {
     let desk = cx.desk(Some(dirs))?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    super::signals::on_interrupt(&interrupted);
+    let interrupt = Interrupt::listen();
     let how = How {
         actor: &cx.world.user,
         comment,
         note: &cx.out,
-        interrupted: &interrupted,
+        interrupted: interrupt.flag(),
     };
     let report = control::control(&desk, verb, items, &how)?;
-    Ok(print(cx, &report))
+    Ok(interrupt.exit(print(cx, &report)))
 }
 
 impl HolderNote for Out {

@@ -1,8 +1,5 @@
 //! `tickets` (SE-70 to SE-77).
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use serde_json::{Value, json};
 use the_loop_core::record::{CloseReason, EntryKind, Ticket, TicketEntry, TicketState};
 use the_loop_core::redact::visible;
@@ -11,6 +8,7 @@ use super::args::{Body, Tickets, Wait};
 use super::context::{Context, Ended};
 use super::exit::Exit;
 use super::render;
+use super::signals::Interrupt;
 use crate::ops::desk::{Desk, parse_ref};
 use crate::ops::error::{Kind, OpError};
 use crate::ops::tickets::{self, Changed, NewTicket, TicketDesk, TicketQuery, Who};
@@ -37,7 +35,12 @@ pub fn run(cx: &mut Context, command: &Tickets) -> Ended {
                 labels: label.clone(),
                 start: *start,
             };
-            change(cx, *wait, |desk| desk.create(&new), |ticket| format!("created {}", ticket.item))
+            change(
+                cx,
+                *wait,
+                |desk| desk.create(&new),
+                |ticket| format!("created {}", ticket.item),
+            )
         }
         Tickets::List { repo, state, label } => list(cx, repo.as_deref(), state, label.as_deref()),
         Tickets::Show { item, limit } => show(cx, item, *limit),
@@ -109,7 +112,9 @@ fn text_of(cx: &Context, body: &Body) -> Result<Option<String>, OpError> {
         .map_err(|_| OpError::usage("the text must be UTF-8 without NUL"))?;
     // The line break that every editor puts at the end is not part of the words.
     let trimmed = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(Some(trimmed.strip_suffix('\r').unwrap_or(trimmed).to_owned()))
+    Ok(Some(
+        trimmed.strip_suffix('\r').unwrap_or(trimmed).to_owned(),
+    ))
 }
 
 /// Makes a change, prints what was done, and waits for its outcome, which is a note.
@@ -135,18 +140,19 @@ fn change(
         cx.out.line(done(&changed.ticket));
     }
     cx.out.flush();
+    let mut exit = Exit::OK;
     if wait.no_wait {
         crate::ops::link::poke(&desk.layout);
     } else {
-        let stop = Arc::new(AtomicBool::new(false));
-        super::signals::on_interrupt(&stop);
-        let outcome = verbs.wait(&changed, &stop)?;
+        let interrupt = Interrupt::listen();
+        let outcome = verbs.wait(&changed, interrupt.flag())?;
+        exit = interrupt.exit(exit);
         if let Some(words) = outcome.words() {
             cx.out.note(format!("{item}: {words}"));
         }
     }
     flush_index(cx, &desk);
-    Ok(Exit::OK)
+    Ok(exit)
 }
 
 /// The index of portable records is written before a command ends (ST-40).
@@ -168,7 +174,11 @@ fn list(cx: &mut Context, repo: Option<&str>, state: &str, label: Option<&str>) 
         cx.out.warning(visible(&problem.to_string()));
     }
     if cx.out.json_wanted() {
-        let all: Vec<Value> = found.tickets.iter().map(|t| with_session(&desk, t)).collect();
+        let all: Vec<Value> = found
+            .tickets
+            .iter()
+            .map(|t| with_session(&desk, t))
+            .collect();
         cx.out.json(&all);
         return Ok(Exit::OK);
     }

@@ -20,7 +20,9 @@ use the_loop_core::time::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Parts};
-use crate::ops::desk::{inbox_error, keep_secrets_out, layout_of, tell_created, tell_migrated, unusable_root};
+use crate::ops::desk::{
+    inbox_error, keep_secrets_out, layout_of, tell_created, tell_migrated, unusable_root,
+};
 use crate::ops::error::{Kind, OpError};
 use crate::ops::rows::{RowOutcome, Rows, ServiceRow};
 use crate::settings::{Live, Loaded, Overrides};
@@ -170,7 +172,10 @@ fn own_root(world: &World, layout: &Layout, log: &EventLog) -> Result<ServiceLoc
         Ok(lock) => Ok(lock),
         Err(ServiceLockError::Held { path, pid }) => {
             let path = path.to_string();
-            log.emit(Source::Daemon, LogEvent::DaemonBlocked { path, holder: pid });
+            log.emit(
+                Source::Daemon,
+                LogEvent::DaemonBlocked { path, holder: pid },
+            );
             Err(NotStarted::AlreadyRunning { pid })
         }
         Err(e @ ServiceLockError::Io { .. }) => Err(OpError::of(&e).into()),
@@ -383,7 +388,10 @@ fn rows(shared: &Shared) -> Rows {
 
 /// The last lines of an orderly run.
 fn end(shared: &Shared, reason: StopReason) {
-    let queued = shared.inbox.counts().map_or(0, |c| c.waiting + c.held + c.failed);
+    let queued = shared
+        .inbox
+        .counts()
+        .map_or(0, |c| c.waiting + c.held + c.failed);
     let uptime = shared.world.clock.now().since(shared.since);
     let _ = shared.world.disk.remove(&shared.layout.socket());
     shared.emit(LogEvent::DaemonStopped {
@@ -406,9 +414,8 @@ fn tell_supervisor(world: &World, what: &str) {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(name),
     };
-    let told = address.and_then(|address| {
-        UnixDatagram::unbound()?.send_to_addr(what.as_bytes(), &address)
-    });
+    let told = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(what.as_bytes(), &address));
     if let Err(e) = told {
         tracing::warn!("NOTIFY_SOCKET: {e}");
     }

@@ -86,7 +86,8 @@ impl Receiving {
                 (RowOutcome::Started, true, Some(pid), detail)
             }
             Standing::Blocked { pid } => {
-                let pid_words = pid.map_or_else(|| "pid unknown".to_owned(), |p| format!("pid {p}"));
+                let pid_words =
+                    pid.map_or_else(|| "pid unknown".to_owned(), |p| format!("pid {p}"));
                 let detail = format!("{pid_words}, by another program");
                 (RowOutcome::AlreadyRunning, true, pid, detail)
             }
@@ -232,9 +233,10 @@ async fn life(
         Ok(lock) => lock,
         Err(ServiceLockError::Held { path, pid }) => {
             let path = path.to_string();
-            shared
-                .log
-                .emit(Source::GhWebhook, LogEvent::ServerBlocked { path, holder: pid });
+            shared.log.emit(
+                Source::GhWebhook,
+                LogEvent::ServerBlocked { path, holder: pid },
+            );
             return Ended::Blocked { pid };
         }
         Err(e @ ServiceLockError::Io { .. }) => {
@@ -268,7 +270,9 @@ async fn life(
     });
     told(first);
     let served = tokio::spawn(bound.serve(ending.clone())).await;
-    shared.log.emit(Source::GhWebhook, LogEvent::ServerStopped {});
+    shared
+        .log
+        .emit(Source::GhWebhook, LogEvent::ServerStopped {});
     match served {
         Ok(()) if ending.is_cancelled() => Ended::Asked,
         Ok(()) => Ended::Failed {

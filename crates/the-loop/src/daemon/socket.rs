@@ -90,10 +90,9 @@ async fn connection(shared: Arc<Shared>, stream: UnixStream, send: mpsc::Sender<
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-    let _ = http
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN);
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
 fn answer(

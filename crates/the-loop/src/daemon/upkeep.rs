@@ -49,7 +49,10 @@ pub(super) fn after_prepare(world: &World, layout: &Layout, log: &EventLog, done
         tracing::warn!("{path} cannot be removed: {why}");
     }
     if done.tightened {
-        tracing::warn!("{} was open to others and is not any more", layout.local_dir());
+        tracing::warn!(
+            "{} was open to others and is not any more",
+            layout.local_dir()
+        );
     }
     let dir = layout.launch_dir();
     for name in world.disk.list(&dir).unwrap_or_default() {
@@ -121,7 +124,13 @@ impl<'a> Upkeep<'a> {
         } else {
             shared.live.poll()
         };
-        let path = || shared.live.path().map(ToString::to_string).unwrap_or_default();
+        let path = || {
+            shared
+                .live
+                .path()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        };
         match look {
             Look::Unchanged => {}
             Look::Reloaded {
@@ -199,9 +208,10 @@ fn forget_mail(world: &World, layout: &Layout, before: Timestamp) {
         let dir = root.join(slug);
         for name in disk.list(&dir).unwrap_or_default() {
             let file = dir.join(&name);
-            let old = disk.meta(&file).ok().flatten().is_some_and(|meta| {
-                meta.kind == Kind::File && meta.modified_ms < before.unix_ms()
-            });
+            let old =
+                disk.meta(&file).ok().flatten().is_some_and(|meta| {
+                    meta.kind == Kind::File && meta.modified_ms < before.unix_ms()
+                });
             if old
                 && name.ends_with(".md")
                 && let Err(e) = disk.remove(&file)

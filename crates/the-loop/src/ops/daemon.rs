@@ -118,10 +118,22 @@ fn receiver_row(enabled: bool, before: ServiceHolder, ours: bool, gone: bool) ->
     match (before.locked, ours, gone) {
         (false, _, _) => row(name, enabled, RowOutcome::NotRunning, None, String::new()),
         (true, true, true) => row(name, enabled, RowOutcome::Stopped, None, words(before.pid)),
-        (true, true, false) => row(name, enabled, RowOutcome::Failed, before.pid, words(before.pid)),
+        (true, true, false) => row(
+            name,
+            enabled,
+            RowOutcome::Failed,
+            before.pid,
+            words(before.pid),
+        ),
         (true, false, _) => {
             let detail = format!("{}, by another program: left alone", words(before.pid));
-            row(name, enabled, RowOutcome::AlreadyRunning, before.pid, detail)
+            row(
+                name,
+                enabled,
+                RowOutcome::AlreadyRunning,
+                before.pid,
+                detail,
+            )
         }
     }
 }

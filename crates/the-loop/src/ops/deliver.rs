@@ -46,7 +46,10 @@ impl Outcome {
     /// As a note has it: `confirmed`, `dropped (awaiting-start)`, `waiting (draft)`.
     pub fn words(&self) -> Option<String> {
         match self {
-            Self::Ended { state, reason: None } => Some(state.to_string()),
+            Self::Ended {
+                state,
+                reason: None,
+            } => Some(state.to_string()),
             Self::Ended {
                 state,
                 reason: Some(reason),

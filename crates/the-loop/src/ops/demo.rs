@@ -98,8 +98,14 @@ pub fn demo(
             })
         }
         Err(e) => Err(e
-            .hint(format!("event log: {}", place.root().join("logs/events.jsonl")))
-            .hint(format!("daemon log: {}", place.root().join("logs/daemon.log")))
+            .hint(format!(
+                "event log: {}",
+                place.root().join("logs/events.jsonl")
+            ))
+            .hint(format!(
+                "daemon log: {}",
+                place.root().join("logs/daemon.log")
+            ))
             .hint(format!("remove it with: rm -r {}", place.dir))),
     }
 }
@@ -116,7 +122,8 @@ impl Place {
     fn make(world: &World, asked: &Demo) -> Result<Self, OpError> {
         let unique = world.ids.hex::<4>();
         let temporary = world.var("TMPDIR").filter(|dir| dir.starts_with('/'));
-        let dir = Utf8Path::new(temporary.unwrap_or("/tmp")).join(format!("the-loop-demo-{unique}"));
+        let dir =
+            Utf8Path::new(temporary.unwrap_or("/tmp")).join(format!("the-loop-demo-{unique}"));
         let disk = &world.disk;
         let failed = |e: std::io::Error| OpError::failed(format!("{dir}: cannot make it"), &e);
         disk.create_dir_all(&dir).map_err(failed)?;
@@ -183,7 +190,10 @@ impl Place {
         disk.create_new(&seed.join("README.md"), readme, 0o644)
             .map_err(failed)?;
         let remote = self.remote();
-        self.git(&self.dir, &["init", "--quiet", "--bare", "-b", "main", remote.as_str()])?;
+        self.git(
+            &self.dir,
+            &["init", "--quiet", "--bare", "-b", "main", remote.as_str()],
+        )?;
         self.git(&seed, &["init", "--quiet", "-b", "main", "."])?;
         self.git(&seed, &["add", "README.md"])?;
         let commit = [
@@ -213,7 +223,10 @@ impl Place {
         if answer.ok() {
             return Ok(answer);
         }
-        let what = args.iter().find(|word| !word.starts_with('-')).unwrap_or(&"");
+        let what = args
+            .iter()
+            .find(|word| !word.starts_with('-'))
+            .unwrap_or(&"");
         let made = OpError::new(Kind::Failed, format!("git {what}: {}", answer.describe()));
         Err(made.hint("is git installed?"))
     }
@@ -261,7 +274,10 @@ impl Place {
         vec![
             ("files".to_owned(), dir.to_string()),
             ("daemon".to_owned(), on("status")),
-            ("ticket".to_owned(), on(&format!("tickets show local:{REPO}#1"))),
+            (
+                "ticket".to_owned(),
+                on(&format!("tickets show local:{REPO}#1")),
+            ),
             ("trail".to_owned(), on("events")),
             ("end it".to_owned(), on("stop")),
             (
@@ -287,7 +303,10 @@ impl<'a> Stage<'a> {
         let started = place.program(&["start"]);
         if !started.ok() {
             let why = started.describe();
-            return Err(OpError::new(Kind::Failed, format!("the daemon did not start: {why}")));
+            return Err(OpError::new(
+                Kind::Failed,
+                format!("the daemon did not start: {why}"),
+            ));
         }
         Ok(Self {
             desk: place.desk()?,
@@ -506,7 +525,9 @@ impl<'a> Stage<'a> {
 
 fn text(event: &Map<String, Value>, name: &str) -> String {
     let value = event.get(name).and_then(Value::as_str);
-    value.map(the_loop_core::redact::visible).unwrap_or_default()
+    value
+        .map(the_loop_core::redact::visible)
+        .unwrap_or_default()
 }
 
 fn seconds(ms: u64) -> String {

@@ -111,7 +111,9 @@ impl Desk {
     /// The tmux server of new sessions.
     pub fn tmux(&self) -> Tmux {
         let configured = Duration::from_secs_f64(self.settings().routing.tmux.timeout_seconds);
-        let within = self.tmux_within.map_or(configured, |most| most.min(configured));
+        let within = self
+            .tmux_within
+            .map_or(configured, |most| most.min(configured));
         tmux_within(&self.world, self.settings(), &self.layout, within)
     }
     /// The same desk, for which tmux has at most this long to answer.
@@ -125,7 +127,9 @@ impl Desk {
 
     /// Makes the state root fit for writing; every acting operation begins with it.
     pub fn ready_to_write(&self) -> Result<(), OpError> {
-        self.layout.ensure(&self.world).map_err(|e| unusable_root(&e))
+        self.layout
+            .ensure(&self.world)
+            .map_err(|e| unusable_root(&e))
     }
 
     /// Opens the inbox for one command.
@@ -216,7 +220,9 @@ pub fn inbox_error(e: &InboxError) -> OpError {
 /// A lock that was not had, in the words of SE-9.
 pub fn lock_error(item: &WorkItemRef, e: &LockError) -> OpError {
     match e {
-        LockError::Busy(_) | LockError::GaveWay => OpError::new(Kind::Busy, format!("{item}: busy")),
+        LockError::Busy(_) | LockError::GaveWay => {
+            OpError::new(Kind::Busy, format!("{item}: busy"))
+        }
         LockError::NotLocking { .. } | LockError::Io { .. } => {
             OpError::failed(format!("{item}: cannot lock it"), e)
         }
@@ -259,7 +265,11 @@ mod tests {
         assert_eq!(good.len(), 1);
         let bad = parse_refs(&["github:a/b#1", "nope", "github:../..#1"]).unwrap_err();
         assert_eq!(bad.len(), 2);
-        assert!(bad[1].message.starts_with("not a work-item ref: \"github:../..#1\" ("));
+        assert!(
+            bad[1]
+                .message
+                .starts_with("not a work-item ref: \"github:../..#1\" (")
+        );
         assert_eq!(bad[0].kind.exit_code(), 2);
     }
 }

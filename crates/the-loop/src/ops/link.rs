@@ -52,7 +52,10 @@ fn ask(layout: &Layout, method: &str, path: &str) -> Option<Vec<u8>> {
     );
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).ok()?;
+    stream
+        .take(ANSWER_BYTES_MAX)
+        .read_to_end(&mut answer)
+        .ok()?;
     let head = answer.windows(4).position(|at| at == b"\r\n\r\n")?;
     answer
         .starts_with(b"HTTP/1.1 200 ")

@@ -93,7 +93,11 @@ impl Rows {
 impl ServiceRow {
     /// The text: name padded to 13, outcome to 16, enabled to 12, detail.
     pub fn text(&self) -> String {
-        let enabled = if self.enabled { "[enabled]" } else { "[disabled]" };
+        let enabled = if self.enabled {
+            "[enabled]"
+        } else {
+            "[disabled]"
+        };
         let line = format!(
             "{:<13}{:<16}{:<12}{}",
             self.name,

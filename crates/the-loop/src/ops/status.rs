@@ -16,7 +16,9 @@ use super::desk::Desk;
 use super::link;
 use super::rows::{RowOutcome, ServiceRow};
 use super::sessions::control::limit_words;
-use super::sessions::list::{Line, SessionQuery, Sessions, list as list_sessions, waiting_for_capacity};
+use super::sessions::list::{
+    Line, SessionQuery, Sessions, list as list_sessions, waiting_for_capacity,
+};
 use crate::disk::Disk;
 use crate::store::files::RecordFault;
 use crate::store::inbox::{InboxCounts, Scope};
@@ -160,7 +162,10 @@ impl<'a> Look<'a> {
     }
 
     fn own_lines(&self) -> impl Iterator<Item = &Line> {
-        self.sessions.lines.iter().filter(|line| line.record.is_some())
+        self.sessions
+            .lines
+            .iter()
+            .filter(|line| line.record.is_some())
     }
 
     fn of_status(&self, wanted: SessionStatus) -> impl Iterator<Item = &Line> {
@@ -216,8 +221,14 @@ impl<'a> Look<'a> {
         let name = "gh-webhook".to_owned();
         if let Some(told) = self.answer.as_ref().and_then(|a| a.get("ghWebhook")) {
             let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
-            let enabled = told.get("enabled").and_then(Value::as_bool).unwrap_or(false);
-            let running = told.get("running").and_then(Value::as_bool).unwrap_or(false);
+            let enabled = told
+                .get("enabled")
+                .and_then(Value::as_bool)
+                .unwrap_or(false);
+            let running = told
+                .get("running")
+                .and_then(Value::as_bool)
+                .unwrap_or(false);
             let pid = told.get("pid").and_then(Value::as_u64);
             let pid = pid.and_then(|pid| u32::try_from(pid).ok());
             let outcome = told.get("outcome").cloned().unwrap_or(Value::Null);
@@ -280,10 +291,16 @@ impl<'a> Look<'a> {
     }
 
     fn problem_of_config(&self) -> Option<String> {
-        let told = self.answer.as_ref().and_then(|a| a.get("problem")?.as_str());
+        let told = self
+            .answer
+            .as_ref()
+            .and_then(|a| a.get("problem")?.as_str());
         match (told, self.broken) {
             (Some(problem), _) => {
-                let at = self.answer.as_ref().and_then(|a| a.get("loadedAt")?.as_str());
+                let at = self
+                    .answer
+                    .as_ref()
+                    .and_then(|a| a.get("loadedAt")?.as_str());
                 let at = at.and_then(|at| at.parse::<Timestamp>().ok());
                 let at = at.map_or_else(String::new, |at| {
                     let ago = age(self.now.since(at));
@@ -297,7 +314,10 @@ impl<'a> Look<'a> {
     }
 
     fn restart_needed(&self) -> Vec<String> {
-        let told = self.answer.as_ref().and_then(|a| a.get("restartNeeded")?.as_array());
+        let told = self
+            .answer
+            .as_ref()
+            .and_then(|a| a.get("restartNeeded")?.as_array());
         told.into_iter()
             .flatten()
             .filter_map(|key| key.as_str().map(str::to_owned))
@@ -433,22 +453,34 @@ impl<'a> Look<'a> {
             format!("{}  {kind}{since}  {attach}", line.item)
         });
         lines.some("parked", self.parked.iter().collect(), |parked| {
-            let why = LimitReason::parse(&parked.reason)
-                .map_or_else(|| parked.reason.clone(), |reason| limit_words(self.desk, reason));
+            let why = LimitReason::parse(&parked.reason).map_or_else(
+                || parked.reason.clone(),
+                |reason| limit_words(self.desk, reason),
+            );
             match &parked.scope {
                 Scope::Item(item) => format!("{item}  {why}  the-loop sessions resume {item}"),
                 Scope::Machine => format!("the whole machine  {why}"),
             }
         });
         if self.saved.0 > 0 {
-            let bundles = if self.saved.0 == 1 { "bundle" } else { "bundles" };
+            let bundles = if self.saved.0 == 1 {
+                "bundle"
+            } else {
+                "bundles"
+            };
             let megabytes = self.saved.1 as f64 / 1_000_000.0;
             let dir = self.desk.layout.saved_dir();
-            lines.one("saved", format!("{} {bundles}, {megabytes:.1} MB in {dir}", self.saved.0));
+            lines.one(
+                "saved",
+                format!("{} {bundles}, {megabytes:.1} MB in {dir}", self.saved.0),
+            );
         }
         let restart = self.restart_needed();
         if !restart.is_empty() {
-            lines.one("restart", format!("{}: the-loop restart", restart.join(", ")));
+            lines.one(
+                "restart",
+                format!("{}: the-loop restart", restart.join(", ")),
+            );
         }
         let config = self.problem_of_config().into_iter();
         let files = self.problems.iter().map(|problem| {

@@ -363,7 +363,9 @@ impl<'a> TicketDesk<'a> {
         body: Option<&str>,
     ) -> Result<Changed, OpError> {
         if title.is_none() && body.is_none() {
-            return Err(OpError::usage("nothing to edit: give --title, --body or --body-file"));
+            return Err(OpError::usage(
+                "nothing to edit: give --title, --body or --body-file",
+            ));
         }
         let title = title.map(|text| good_line("title", text)).transpose()?;
         body.map(good_body).transpose()?;

@@ -10,7 +10,11 @@ const WEBHOOK: &str = "webhooks: {ghWebhook: {enabled: true, port: PORT}}\n";
 
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 #[test]
@@ -20,11 +24,23 @@ fn se19_se21_start_stop_and_twice() {
     assert_eq!(started.code, 0, "{}", started.err);
     let mut rows = started.out.lines();
     let service = rows.next().unwrap();
-    assert!(service.starts_with("service      started         [enabled]   pid "), "{service}");
-    assert_eq!(rows.next().unwrap(), "gh-webhook   disabled        [disabled]  webhooks.ghWebhook.enabled is false");
+    assert!(
+        service.starts_with("service      started         [enabled]   pid "),
+        "{service}"
+    );
+    assert_eq!(
+        rows.next().unwrap(),
+        "gh-webhook   disabled        [disabled]  webhooks.ghWebhook.enabled is false"
+    );
     let again = home.run(&["start"]);
     assert_eq!(again.code, 0);
-    assert!(again.out.starts_with("service      already-running [enabled]"), "{}", again.out);
+    assert!(
+        again
+            .out
+            .starts_with("service      already-running [enabled]"),
+        "{}",
+        again.out
+    );
     let json = home.json(&["start"]);
     assert_eq!(json["ok"], true);
     assert_eq!(json["services"][0]["outcome"], "already-running");
@@ -33,13 +49,28 @@ fn se19_se21_start_stop_and_twice() {
     let stopped = home.run(&["stop"]);
     assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(stopped.code, 0, "{}", stopped.err);
-    assert!(stopped.out.starts_with("service      stopped"), "{}", stopped.out);
+    assert!(
+        stopped.out.starts_with("service      stopped"),
+        "{}",
+        stopped.out
+    );
     let again = home.run(&["stop"]);
     assert_eq!(again.code, 0);
-    assert!(again.out.starts_with("service      not-running"), "{}", again.out);
-    let names: Vec<String> = home.events("daemon.*").iter().map(|e| e["event"].as_str().unwrap().to_owned()).collect();
+    assert!(
+        again.out.starts_with("service      not-running"),
+        "{}",
+        again.out
+    );
+    let names: Vec<String> = home
+        .events("daemon.*")
+        .iter()
+        .map(|e| e["event"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(names.first().unwrap(), "daemon.started");
-    assert_eq!(names[names.len() - 2..], ["daemon.stopping", "daemon.stopped"]);
+    assert_eq!(
+        names[names.len() - 2..],
+        ["daemon.stopping", "daemon.stopped"]
+    );
     assert!(!home.root().join("service.pid").exists());
     assert!(!home.root().join("local/the-loop.sock").exists());
 }
@@ -51,10 +82,18 @@ fn se19_a_child_that_dies_shows_its_last_words() {
     for name in ["inbox.db-wal", "inbox.db-shm"] {
         let _ = std::fs::remove_file(home.root().join("local").join(name));
     }
-    std::fs::write(home.root().join("local/inbox.db"), "this is no database, and long enough to be read as one; ".repeat(40)).unwrap();
+    std::fs::write(
+        home.root().join("local/inbox.db"),
+        "this is no database, and long enough to be read as one; ".repeat(40),
+    )
+    .unwrap();
     let ran = home.run(&["start"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("error: the daemon did not start (exit 1)"), "{}", ran.err);
+    assert!(
+        ran.err.contains("error: the daemon did not start (exit 1)"),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("inbox"), "{}", ran.err);
     assert!(ran.err.contains("hint: its log: "), "{}", ran.err);
 }
@@ -65,7 +104,12 @@ fn se19_nothing_that_brings_work_in_is_said() {
     home.config("version: 1.0.0\n");
     let ran = home.run(&["start"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("warning: nothing is enabled that brings work in\n"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("warning: nothing is enabled that brings work in\n"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -80,12 +124,21 @@ fn se18_se24_the_receiver_has_its_row() {
     assert!(started.out.contains(&row), "{}", started.out);
     let status = home.run(&["status"]);
     assert_eq!(status.code, 0, "{}{}", status.out, status.err);
-    assert!(status.out.contains("gh-webhook   running         [enabled]"), "{}", status.out);
+    assert!(
+        status
+            .out
+            .contains("gh-webhook   running         [enabled]"),
+        "{}",
+        status.out
+    );
     assert!(status.out.contains("no delivery yet"), "{}", status.out);
     let json = home.json(&["status"]);
     assert_eq!(json["services"][1]["bind"], format!("127.0.0.1:{port}"));
     let listening = std::net::TcpStream::connect(("127.0.0.1", port));
-    listening.unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    listening
+        .unwrap()
+        .write_all(b"GET / HTTP/1.1\r\n\r\n")
+        .unwrap();
     home.ok(&["stop"]);
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
     assert_eq!(home.events("server.stopped").len(), 1);
@@ -101,8 +154,16 @@ fn se18_a_receiver_without_a_secret_is_misconfigured_and_hides_nothing() {
     ));
     let started = home.run(&["start"]);
     assert_eq!(started.code, 1);
-    assert!(started.out.contains("service      started"), "{}", started.out);
-    assert!(started.out.contains("gh-webhook   misconfigured"), "{}", started.out);
+    assert!(
+        started.out.contains("service      started"),
+        "{}",
+        started.out
+    );
+    assert!(
+        started.out.contains("gh-webhook   misconfigured"),
+        "{}",
+        started.out
+    );
     let status = home.run(&["status"]);
     assert_eq!(status.code, 1);
     assert!(status.out.contains("misconfigured"), "{}", status.out);
@@ -115,11 +176,21 @@ fn se18_a_port_that_is_taken_fails_the_receiver_alone() {
     let home = Home::with(&WEBHOOK.replace("PORT", &port.to_string()));
     let started = home.run(&["start"]);
     assert_eq!(started.code, 1);
-    assert!(started.out.contains("service      started"), "{}", started.out);
-    assert!(started.out.contains("gh-webhook   failed"), "{}", started.out);
+    assert!(
+        started.out.contains("service      started"),
+        "{}",
+        started.out
+    );
+    assert!(
+        started.out.contains("gh-webhook   failed"),
+        "{}",
+        started.out
+    );
     drop(taken);
     eventually("the receiver is tried again", || {
-        home.ok(&["events", "--type", "server.started"]).contains("server.started").then_some(())
+        home.ok(&["events", "--type", "server.started"])
+            .contains("server.started")
+            .then_some(())
     });
 }
 
@@ -128,7 +199,9 @@ fn se20_in_front_it_notifies_and_a_signal_ends_it() {
     let home = Home::with("");
     let notify = home.path("notify");
     let socket = UnixDatagram::bind(&notify).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_the-loop"))
         .arg("run")
         .env("HOME", home.path("home"))
@@ -144,12 +217,26 @@ fn se20_in_front_it_notifies_and_a_signal_ends_it() {
     assert_eq!(&word[..n], b"READY=1");
     let blocked = home.run(&["run"]);
     assert_eq!(blocked.code, 1);
-    assert!(blocked.err.contains("a daemon runs on this state root already"), "{}", blocked.err);
+    assert!(
+        blocked
+            .err
+            .contains("a daemon runs on this state root already"),
+        "{}",
+        blocked.err
+    );
     let pid = child.id().to_string();
-    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status()
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
     assert!(out.starts_with("service      started"), "{out}");
     let stopping = &home.events("daemon.stopping")[0];
     assert_eq!(stopping["reason"], "signal");
@@ -160,9 +247,15 @@ fn st26_a_killed_daemon_leaves_a_lock_that_is_free_and_is_told_of() {
     let home = Home::with("");
     let json = home.json(&["start"]);
     let pid = json["services"][0]["pid"].as_u64().unwrap().to_string();
-    std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+    std::process::Command::new("kill")
+        .args(["-KILL", &pid])
+        .status()
+        .unwrap();
     eventually("the lock is free", || {
-        home.run(&["status"]).out.starts_with("service      not-running").then_some(())
+        home.run(&["status"])
+            .out
+            .starts_with("service      not-running")
+            .then_some(())
     });
     assert!(home.root().join("service.pid").exists());
     let started = home.run(&["start"]);
@@ -187,8 +280,19 @@ fn se25_cf34_cf35_status_tells_of_the_configuration() {
     let home = Home::with("");
     home.ok(&["start"]);
     let json = home.json(&["status"]);
-    for field in ["ok", "version", "stateRoot", "config", "services", "inbox", "limits", "sessions",
-                  "waiting", "saved", "problems"] {
+    for field in [
+        "ok",
+        "version",
+        "stateRoot",
+        "config",
+        "services",
+        "inbox",
+        "limits",
+        "sessions",
+        "waiting",
+        "saved",
+        "problems",
+    ] {
         assert!(json.get(field).is_some(), "{field}");
     }
     assert_eq!(json["ok"], true);
@@ -203,25 +307,46 @@ fn se25_cf34_cf35_status_tells_of_the_configuration() {
     });
     let status = home.run(&["status"]);
     assert_eq!(status.code, 0, "{}", status.err);
-    assert!(status.out.contains("running on the settings loaded "), "{}", status.out);
-    home.config(&good.replace("resumeProbeSeconds: 0.2", "resumeProbeSeconds: 0.3, binary: tmux3"));
+    assert!(
+        status.out.contains("running on the settings loaded "),
+        "{}",
+        status.out
+    );
+    home.config(&good.replace(
+        "resumeProbeSeconds: 0.2",
+        "resumeProbeSeconds: 0.3, binary: tmux3",
+    ));
     eventually("the good one is taken", || {
         let seen = std::fs::read_to_string(home.root().join("logs/events.jsonl")).unwrap();
         seen.contains("config.reloaded").then_some(())
     });
     let status = home.run(&["status"]);
-    assert!(status.out.contains("restart      routing.tmux.binary"), "{}", status.out);
+    assert!(
+        status.out.contains("restart      routing.tmux.binary"),
+        "{}",
+        status.out
+    );
     home.config(&good);
 }
 
 #[test]
 fn se21_force_ends_a_daemon_that_hangs() {
     let home = Home::with("");
-    let pid = home.json(&["start"])["services"][0]["pid"].as_u64().unwrap().to_string();
-    std::process::Command::new("kill").args(["-STOP", &pid]).status().unwrap();
+    let pid = home.json(&["start"])["services"][0]["pid"]
+        .as_u64()
+        .unwrap()
+        .to_string();
+    std::process::Command::new("kill")
+        .args(["-STOP", &pid])
+        .status()
+        .unwrap();
     let status = home.run(&["status"]);
     assert_eq!(status.code, 1);
-    assert!(status.out.contains("service      not-answering"), "{}", status.out);
+    assert!(
+        status.out.contains("service      not-answering"),
+        "{}",
+        status.out
+    );
     let failed = home.run(&["stop", "--timeout", "0"]);
     assert_eq!(failed.code, 1);
     assert!(failed.out.contains("service      failed"), "{}", failed.out);

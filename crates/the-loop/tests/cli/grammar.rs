@@ -15,7 +15,12 @@ fn se1_a_wrong_word_is_a_usage_error_that_names_the_nearest() {
         assert_eq!(ran.out, "", "{args:?}");
         assert!(ran.err.contains(named), "{args:?}: {}", ran.err);
     }
-    for args in [&[][..], &["sessions"], &["sess", "list"], &["start", "--timeout", "x"]] {
+    for args in [
+        &[][..],
+        &["sessions"],
+        &["sess", "list"],
+        &["start", "--timeout", "x"],
+    ] {
         assert_eq!(home.run(args).code, 2, "{args:?}");
     }
 }
@@ -54,28 +59,58 @@ fn se5_a_reader_that_went_away_is_no_failure() {
 #[test]
 fn se8_st2_every_bad_ref_is_named_and_nothing_is_done() {
     let home = Home::with("");
-    let ran = home.run(&["sessions", "stop", "github:../..#1", "local:demo/hello#1", "nope"]);
+    let ran = home.run(&[
+        "sessions",
+        "stop",
+        "github:../..#1",
+        "local:demo/hello#1",
+        "nope",
+    ]);
     assert_eq!(ran.code, 2);
     let first = "error: not a work-item ref: \"github:../..#1\" (owner contains \"..\")\n";
     assert!(ran.err.starts_with(first), "{}", ran.err);
-    assert!(ran.err.contains("not a work-item ref: \"nope\""), "{}", ran.err);
-    assert!(ran.err.contains("hint: expected <provider>:[<host>/]<owner>/<repo>#<number>"));
+    assert!(
+        ran.err.contains("not a work-item ref: \"nope\""),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err
+            .contains("hint: expected <provider>:[<host>/]<owner>/<repo>#<number>")
+    );
     assert!(!home.root().join("local").exists());
     let escaped = home.run(&["sessions", "close", "a\u{1b}[31m"]);
     assert!(!escaped.err.contains('\u{1b}'), "{}", escaped.err);
     assert_eq!(home.run(&["sessions", "close"]).code, 2);
-    assert_eq!(home.run(&["sessions", "pause", "--all", "github:a/b#1"]).code, 2);
+    assert_eq!(
+        home.run(&["sessions", "pause", "--all", "github:a/b#1"])
+            .code,
+        2
+    );
 }
 
 #[test]
 fn se12_a_broken_configuration_stops_all_but_a_few() {
     let home = Home::with("routin: {}\n");
-    for args in [&["tickets", "list"][..], &["sessions", "list"], &["start"], &["events"]] {
+    for args in [
+        &["tickets", "list"][..],
+        &["sessions", "list"],
+        &["start"],
+        &["events"],
+    ] {
         let ran = home.run(args);
         assert_eq!(ran.code, 2, "{args:?}");
-        assert!(ran.err.contains("error: ~/.the-loop/cli-config.yaml:"), "{}", ran.err);
+        assert!(
+            ran.err.contains("error: ~/.the-loop/cli-config.yaml:"),
+            "{}",
+            ran.err
+        );
         assert!(ran.err.contains("`routin`"), "{}", ran.err);
-        assert!(ran.err.contains("hint: the-loop config check"), "{}", ran.err);
+        assert!(
+            ran.err.contains("hint: the-loop config check"),
+            "{}",
+            ran.err
+        );
     }
     assert_eq!(home.run(&["config", "check"]).code, 2);
     for args in [
@@ -90,8 +125,16 @@ fn se12_a_broken_configuration_stops_all_but_a_few() {
     }
     let status = home.run(&["status"]);
     assert_eq!(status.code, 1);
-    assert!(status.err.contains("warning: using the state root "), "{}", status.err);
-    assert!(status.out.contains("service      not-running"), "{}", status.out);
+    assert!(
+        status.err.contains("warning: using the state root "),
+        "{}",
+        status.err
+    );
+    assert!(
+        status.out.contains("service      not-running"),
+        "{}",
+        status.out
+    );
 }
 
 #[test]
@@ -100,7 +143,9 @@ fn se13_acting_commands_are_refused_inside_an_agents_session() {
     home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
     let inside = |args: &[&str]| {
         let mut command = home.command();
-        ran(command.env("THE_LOOP_WORK_ITEM", "local:demo/hello#1").args(args))
+        ran(command
+            .env("THE_LOOP_WORK_ITEM", "local:demo/hello#1")
+            .args(args))
     };
     for args in [
         &["start"][..],
@@ -131,8 +176,17 @@ fn se77_in55_an_agents_comment_carries_the_mark() {
     let home = Home::with("");
     home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
     let mut command = home.command();
-    let args = ["tickets", "comment", "local:demo/hello#1", "--body", "the-loop stop", "--no-wait"];
-    let done = ran(command.env("THE_LOOP_WORK_ITEM", "local:demo/hello#1").args(args));
+    let args = [
+        "tickets",
+        "comment",
+        "local:demo/hello#1",
+        "--body",
+        "the-loop stop",
+        "--no-wait",
+    ];
+    let done = ran(command
+        .env("THE_LOOP_WORK_ITEM", "local:demo/hello#1")
+        .args(args));
     assert_eq!(done.code, 0, "{}", done.err);
     let ticket = home.json(&["tickets", "show", "local:demo/hello#1"]);
     let entry = &ticket["entries"][0];
@@ -155,14 +209,19 @@ fn se17_completions_and_manual_pages_come_from_the_grammar() {
     let home = Home::bare();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = home.ok(&["completions", shell]);
-        assert!(script.contains("sessions"), "{shell}");
+        assert!(script.contains("THE_LOOP_COMPLETE"), "{shell}");
     }
     let page = home.ok(&["man", "sessions", "attach"]);
     assert!(page.contains(".TH the-loop-sessions-attach"), "{page}");
     assert_eq!(home.run(&["man", "sessions", "nope"]).code, 2);
     let dir = home.path("man");
     home.ok(&["man", "--dir", dir.to_str().unwrap()]);
-    for name in ["the-loop.1", "the-loop-sessions.1", "the-loop-sessions-attach.1", "the-loop-demo.1"] {
+    for name in [
+        "the-loop.1",
+        "the-loop-sessions.1",
+        "the-loop-sessions-attach.1",
+        "the-loop-demo.1",
+    ] {
         assert!(dir.join(name).exists(), "{name}");
     }
     assert!(!dir.join("the-loop-hook.1").exists());
@@ -172,16 +231,45 @@ fn se17_completions_and_manual_pages_come_from_the_grammar() {
 fn se69_a_hook_never_fails_and_writes_one_line() {
     let home = Home::with("");
     let nothing = home.run(&["hook", "Stop"]);
-    assert_eq!((nothing.code, nothing.out.as_str(), nothing.err.as_str()), (0, "", ""));
+    assert_eq!(
+        (nothing.code, nothing.out.as_str(), nothing.err.as_str()),
+        (0, "", "")
+    );
     home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
     let mut command = home.command();
     let done = ran(command
         .env("THE_LOOP_STATE_ROOT", home.root())
         .args(["hook", "UserPromptSubmit", "--slug", "local-demo-hello-1"])
         .write_stdin(r#"{"session_id":"abc","prompt":"secret words"}"#));
-    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""));
+    assert_eq!(
+        (done.code, done.out.as_str(), done.err.as_str()),
+        (0, "", "")
+    );
     let line = std::fs::read_to_string(home.root().join("local/hooks/local-demo-hello-1.jsonl"));
     let line = line.unwrap();
     assert!(line.contains("\"sessionId\":\"abc\""), "{line}");
     assert!(!line.contains("secret words"), "{line}");
+}
+
+#[test]
+fn se17_a_script_completes_commands_refs_harnesses_and_keys() {
+    let home = Home::with("");
+    home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
+    let complete = |line: &[&str]| {
+        let mut command = home.command();
+        command
+            .env("THE_LOOP_COMPLETE", "fish")
+            .args(["--"])
+            .args(line);
+        ran(&mut command).out
+    };
+    assert!(complete(&["the-loop", "sess"]).contains("sessions"));
+    let refs = complete(&["the-loop", "tickets", "show", "local:"]);
+    assert!(refs.contains("local:demo/hello#1"), "{refs}");
+    let harness = complete(&["the-loop", "sessions", "start", "--harness", "d"]);
+    assert!(harness.contains("demo"), "{harness}");
+    let keys = complete(&["the-loop", "config", "show", "routing.tmux.sock"]);
+    assert!(keys.contains("routing.tmux.socketName"), "{keys}");
+    home.config("nope: 1\n");
+    assert_eq!(complete(&["the-loop", "tickets", "show", "local:"]), "");
 }

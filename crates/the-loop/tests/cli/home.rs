@@ -82,7 +82,10 @@ impl Home {
                 .unwrap();
             assert!(done.status.success(), "{done:?}");
         };
-        git(self.dir.path(), &["init", "-q", "--bare", "-b", "main", "hello.git"]);
+        git(
+            self.dir.path(),
+            &["init", "-q", "--bare", "-b", "main", "hello.git"],
+        );
         git(&seed, &["init", "-q", "-b", "main", "."]);
         git(&seed, &["add", "."]);
         git(&seed, &["commit", "-q", "-m", "first"]);

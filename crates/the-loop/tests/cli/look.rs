@@ -7,7 +7,11 @@ fn se67_events_filters_and_formats() {
     let home = Home::with("");
     let none = home.run(&["events", "--format", "json"]);
     assert_eq!((none.code, none.out.as_str()), (0, "[]\n"));
-    assert!(none.err.contains("note: there is no event log at "), "{}", none.err);
+    assert!(
+        none.err.contains("note: there is no event log at "),
+        "{}",
+        none.err
+    );
     home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
     home.ok(&["tickets", "new", "--title", "two", "--no-wait"]);
     let accepted = home.events("delivery.*");
@@ -21,10 +25,18 @@ fn se67_events_filters_and_formats() {
     let last = home.ok(&["events", "--limit", "1", "--format", "jsonl"]);
     let stored = std::fs::read_to_string(home.root().join("logs/events.jsonl")).unwrap();
     assert_eq!(last.trim_end(), stored.lines().last().unwrap());
-    let text = home.ok(&["events", "--source", "tracker", "--level", "info", "--since", "1h"]);
+    let text = home.ok(&[
+        "events", "--source", "tracker", "--level", "info", "--since", "1h",
+    ]);
     assert!(text.starts_with("Time "), "{text}");
     assert!(text.contains("ticket.changed"), "{text}");
-    assert_eq!(home.json(&["events", "--until", "2001-01-01"]).as_array().unwrap().len(), 0);
+    assert_eq!(
+        home.json(&["events", "--until", "2001-01-01"])
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
     for bad in [
         &["events", "--source", "nobody"][..],
         &["events", "--level", "loud"],
@@ -36,7 +48,10 @@ fn se67_events_filters_and_formats() {
     let unknown = home.run(&["events", "--type", "session.spwaned"]);
     assert_eq!(unknown.code, 0);
     assert!(unknown.err.contains("session.spawned"), "{}", unknown.err);
-    assert!(home.ok(&["events", "--types"]).contains("delivery.confirmed"));
+    assert!(
+        home.ok(&["events", "--types"])
+            .contains("delivery.confirmed")
+    );
 }
 
 #[test]
@@ -45,7 +60,14 @@ fn ev25_follow_gives_what_comes_and_ends_with_the_interrupt() {
     let home = Home::with("");
     home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_the-loop"))
-        .args(["events", "--follow", "--format", "json", "--type", "ticket.changed"])
+        .args([
+            "events",
+            "--follow",
+            "--format",
+            "json",
+            "--type",
+            "ticket.changed",
+        ])
         .env("HOME", home.path("home"))
         .current_dir(home.path(""))
         .stdout(std::process::Stdio::piped())
@@ -56,7 +78,9 @@ fn ev25_follow_gives_what_comes_and_ends_with_the_interrupt() {
     home.ok(&["tickets", "new", "--title", "two", "--no-wait"]);
     assert!(lines.next().unwrap().unwrap().contains("#2"));
     let pid = child.id().to_string();
-    let told = std::process::Command::new("kill").args(["-INT", &pid]).status();
+    let told = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
     assert!(told.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -71,8 +95,21 @@ fn se63_se64_deliveries_are_listed_and_shown() {
     let all = home.json(&["deliveries", "list"]);
     let line = &all[0];
     for field in [
-        "id", "deliveryId", "workItem", "endpoint", "ingress", "event", "action", "actor", "state",
-        "reason", "acceptedAt", "updatedAt", "attempts", "nextTryAt", "heldBecause",
+        "id",
+        "deliveryId",
+        "workItem",
+        "endpoint",
+        "ingress",
+        "event",
+        "action",
+        "actor",
+        "state",
+        "reason",
+        "acceptedAt",
+        "updatedAt",
+        "attempts",
+        "nextTryAt",
+        "heldBecause",
     ] {
         assert!(line.get(field).is_some(), "{field}");
     }
@@ -85,7 +122,14 @@ fn se63_se64_deliveries_are_listed_and_shown() {
     assert_eq!(by_id, by_number);
     assert_eq!(by_id["trail"][0]["event"], "delivery.accepted");
     assert_eq!(home.run(&["deliveries", "show", "99"]).code, 1);
-    home.ok(&["tickets", "comment", "local:demo/hello#1", "--body", "a\u{1b}[31mb", "--no-wait"]);
+    home.ok(&[
+        "tickets",
+        "comment",
+        "local:demo/hello#1",
+        "--body",
+        "a\u{1b}[31mb",
+        "--no-wait",
+    ]);
     let shown = home.ok(&["deliveries", "show", "2", "--payload"]);
     assert!(shown.contains("| a\\"), "{shown}");
     assert!(!shown.contains('\u{1b}'));
@@ -100,12 +144,18 @@ fn se65_se66_deliveries_are_dropped_once_and_retried() {
     let dropped = home.ok(&["deliveries", "drop", "1", "--reason", "by hand"]);
     assert_eq!(dropped, "1: dropped\n");
     let again = home.run(&["deliveries", "drop", "1"]);
-    assert_eq!((again.code, again.err.as_str()), (1, "1: already dropped\n"));
+    assert_eq!(
+        (again.code, again.err.as_str()),
+        (1, "1: already dropped\n")
+    );
     let event = &home.events("delivery.discarded")[0];
     assert_eq!(event["note"], "by hand");
     assert_eq!(event["was"], "accepted");
     let unknown = home.run(&["deliveries", "retry", "77"]);
-    assert_eq!((unknown.code, unknown.err.as_str()), (1, "77: no such delivery\n"));
+    assert_eq!(
+        (unknown.code, unknown.err.as_str()),
+        (1, "77: no such delivery\n")
+    );
     assert_eq!(home.run(&["deliveries", "drop"]).code, 2);
     let back = home.ok(&["deliveries", "retry", "1"]);
     assert_eq!(back, "1: queued again\n");
@@ -116,7 +166,10 @@ fn se65_se66_deliveries_are_dropped_once_and_retried() {
 fn se78_to_se83_config_verbs() {
     let home = Home::with("");
     let path = home.ok(&["config", "path"]);
-    assert!(path.trim_end().ends_with("home/.the-loop/cli-config.yaml"), "{path}");
+    assert!(
+        path.trim_end().ends_with("home/.the-loop/cli-config.yaml"),
+        "{path}"
+    );
     assert!(home.ok(&["config", "path", "--all"]).contains("taken"));
     let bare = Home::bare();
     let none = bare.run(&["config", "path"]);

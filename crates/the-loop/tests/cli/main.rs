@@ -9,6 +9,7 @@
 mod daemon;
 mod grammar;
 mod home;
+mod life;
 mod look;
 mod sessions;
 mod tickets;

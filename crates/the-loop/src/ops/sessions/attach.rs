@@ -69,8 +69,8 @@ pub fn attach(
         SessionStatus::Starting | SessionStatus::Closed
     );
     let server = panes.server(&record);
-    let note = (forced && !read_only)
-        .then(|| format!("{wanted} is {}: watching only", record.status));
+    let note =
+        (forced && !read_only).then(|| format!("{wanted} is {}: watching only", record.status));
     let read_only = read_only || forced;
     let command = server.attach_command(&target, read_only);
     let mut argv = server.attach_argv(&target, read_only);
@@ -93,7 +93,8 @@ fn record(
     pull_request: Option<&WorkItemRef>,
 ) -> Result<Option<SessionRecord>, OpError> {
     let found = desk.registry().get(item);
-    let found = found.map_err(|e| OpError::failed(format!("{item}: cannot read its record"), &e))?;
+    let found =
+        found.map_err(|e| OpError::failed(format!("{item}: cannot read its record"), &e))?;
     Ok(match pull_request {
         None => found.map(|found| found.record),
         Some(pull_request) => {
@@ -137,7 +138,9 @@ mod tests {
             "github:octo/repo#16"
         );
         assert_eq!(
-            pull_request(&item, "github:other/repo#2").unwrap().to_string(),
+            pull_request(&item, "github:other/repo#2")
+                .unwrap()
+                .to_string(),
             "github:other/repo#2"
         );
         assert!(pull_request(&item, "0").is_err());
@@ -146,9 +149,15 @@ mod tests {
 
     #[test]
     fn se30_a_client_of_the_same_server_is_switched() {
-        assert!(is_same_server(Some("/tmp/tmux-0/the-loop,12,0"), "the-loop"));
+        assert!(is_same_server(
+            Some("/tmp/tmux-0/the-loop,12,0"),
+            "the-loop"
+        ));
         assert!(is_same_server(Some("/tmp/tmux-0/default,12,0"), ""));
-        assert!(!is_same_server(Some("/tmp/tmux-0/default,12,0"), "the-loop"));
+        assert!(!is_same_server(
+            Some("/tmp/tmux-0/default,12,0"),
+            "the-loop"
+        ));
         assert!(!is_same_server(None, "the-loop"));
     }
 }

@@ -222,7 +222,10 @@ fn told(desk: &Desk, verb: ControlVerb, outcome: &VerbOutcome) -> ItemReport {
         VerbDeed::Released { was } => {
             report.found = true;
             report.effect = word(ControlEffect::Released);
-            report.say(format!("{item}: released (was: {})", limit_words(desk, *was)));
+            report.say(format!(
+                "{item}: released (was: {})",
+                limit_words(desk, *was)
+            ));
         }
         VerbDeed::Ended => {
             for endpoint in outcome.before.iter().flat_map(SessionRecord::endpoints) {
@@ -267,7 +270,9 @@ fn told(desk: &Desk, verb: ControlVerb, outcome: &VerbOutcome) -> ItemReport {
 /// Harness, target and attach command of a record.
 pub fn describe(desk: &Desk, report: &mut ItemReport, record: &SessionRecord, closed: bool) {
     report.harness = Some(record.harness.clone());
-    let Some(target) = record.target() else { return };
+    let Some(target) = record.target() else {
+        return;
+    };
     let tmux = desk.tmux();
     let server = match &record.tmux_socket {
         Some(socket) => tmux.on_socket(socket),
@@ -357,7 +362,9 @@ pub fn limit_words(desk: &Desk, reason: LimitReason) -> String {
 
 /// The one control event of a verb (SE-31). A close is no command and has `session.closed` only.
 fn announce_event(desk: &Desk, verb: ControlVerb, outcome: &VerbOutcome, actor: &str) {
-    let Some(command) = verb.command() else { return };
+    let Some(command) = verb.command() else {
+        return;
+    };
     let effect = match &outcome.deed {
         VerbDeed::Paused => ControlEffect::Paused,
         VerbDeed::Resumed => ControlEffect::Resumed,
@@ -403,7 +410,9 @@ fn comment_on(
     how: &How<'_>,
     report: &mut ItemReport,
 ) {
-    let Some(command) = verb.command() else { return };
+    let Some(command) = verb.command() else {
+        return;
+    };
     let acted = match &outcome.deed {
         VerbDeed::Paused | VerbDeed::Resumed | VerbDeed::Released { .. } | VerbDeed::Ended => true,
         VerbDeed::Nothing | VerbDeed::Failed(_) => false,

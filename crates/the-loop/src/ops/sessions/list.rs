@@ -81,7 +81,11 @@ impl Line {
             value["status"] = json!(WAITING_CAPACITY);
         }
         let harness = self.record.as_ref().map(|record| record.harness.as_str());
-        value["control"] = json!(self.control.as_ref().map(|c| c.to_section(&self.item, None)));
+        value["control"] = json!(
+            self.control
+                .as_ref()
+                .map(|c| c.to_section(&self.item, None))
+        );
         value["state"] = json!(self.view.state.as_str());
         value["stateSince"] = json!(self.view.since.or(self.waits_since));
         value["attach"] = json!(self.attach);
@@ -161,7 +165,8 @@ impl SessionQuery {
     fn wants(&self, line: &Line) -> bool {
         let status = line.status();
         let state = line.view.state.as_str();
-        let among = |words: &[String], word: &str| words.is_empty() || words.iter().any(|w| w == word);
+        let among =
+            |words: &[String], word: &str| words.is_empty() || words.iter().any(|w| w == word);
         among(&self.statuses, status) && among(&self.states, state)
     }
 }

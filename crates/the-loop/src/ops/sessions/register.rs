@@ -47,13 +47,17 @@ pub fn register(
 ) -> Result<RegisteredNow, OpError> {
     if !asked.item.has_tracker() {
         let provider = asked.item.provider();
-        return Err(OpError::usage(format!("{}: no tracker is called {provider}", asked.item)));
+        return Err(OpError::usage(format!(
+            "{}: no tracker is called {provider}",
+            asked.item
+        )));
     }
     let adapter = adapter(&asked.harness)?;
     let conversation = HarnessSessionId::parse(&asked.conversation).ok_or_else(|| {
         let shown = the_loop_core::redact::visible(&asked.conversation);
-        OpError::usage(format!("not a conversation id: \"{shown}\""))
-            .hint("1 to 128 of letters, digits, \".\", \"_\", \"-\", beginning with a letter or digit")
+        OpError::usage(format!("not a conversation id: \"{shown}\"")).hint(
+            "1 to 128 of letters, digits, \".\", \"_\", \"-\", beginning with a letter or digit",
+        )
     })?;
     let cwd = directory(desk, &asked.cwd)?;
     desk.ready_to_write()?;
@@ -87,7 +91,13 @@ pub fn register(
     let at = desk.world.clock.now();
     // A bound conversation is another session: nothing of an old record is true of it. What this
     // release does not know of the record stays (ST-21).
-    let fresh = SessionRecord::new(&item, adapter.name(), cwd.as_str(), SessionStatus::Active, at);
+    let fresh = SessionRecord::new(
+        &item,
+        adapter.name(),
+        cwd.as_str(),
+        SessionStatus::Active,
+        at,
+    );
     let mut record = match found {
         Some(found) => {
             let mut record = found.record;
@@ -107,7 +117,9 @@ pub fn register(
         }
         None => fresh,
     };
-    conversation.as_str().clone_into(&mut record.harness_session_id);
+    conversation
+        .as_str()
+        .clone_into(&mut record.harness_session_id);
     let target = slug.target();
     let tmux = desk.tmux();
     if tmux.probe(&target) == TmuxState::Live {
@@ -154,7 +166,9 @@ fn adapter(name: &str) -> Result<Adapter, OpError> {
     if adapter.can_resume() {
         Ok(adapter)
     } else {
-        Err(OpError::usage(format!("{name} cannot resume a conversation")))
+        Err(OpError::usage(format!(
+            "{name} cannot resume a conversation"
+        )))
     }
 }
 

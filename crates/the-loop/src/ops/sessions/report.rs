@@ -171,10 +171,16 @@ impl ItemReport {
     /// Takes a failure over: message, causes and hints as lines.
     pub fn take(&mut self, error: &crate::ops::error::OpError) {
         let prefix = format!("{}: ", self.item);
-        let message = error.message.strip_prefix(&prefix).unwrap_or(&error.message);
+        let message = error
+            .message
+            .strip_prefix(&prefix)
+            .unwrap_or(&error.message);
         self.error(message.to_owned());
         for cause in &error.causes {
-            self.aside(format!("  caused by: {}", the_loop_core::redact::visible(cause)));
+            self.aside(format!(
+                "  caused by: {}",
+                the_loop_core::redact::visible(cause)
+            ));
         }
         for hint in &error.hints {
             self.hint(hint);

@@ -45,7 +45,9 @@ pub fn start(desk: &Desk, items: &[WorkItemRef], how: &Start<'_>) -> Result<Repo
     }
     if let Some(item) = items.iter().find(|item| !item.has_tracker()) {
         let provider = item.provider();
-        return Err(OpError::usage(format!("{item}: no tracker is called {provider}")));
+        return Err(OpError::usage(format!(
+            "{item}: no tracker is called {provider}"
+        )));
     }
     let inbox = desk.inbox()?;
     let mut reports = Vec::new();
@@ -133,7 +135,10 @@ fn start_one(
             if let Some(remedy) = remedy {
                 report.hint(&remedy);
             }
-            report.hint(&format!("the-loop events --delivery-id {}", delivery.delivery_id));
+            report.hint(&format!(
+                "the-loop events --delivery-id {}",
+                delivery.delivery_id
+            ));
         }
     }
     if report.ok && outcome != Outcome::NotWaited {
@@ -153,7 +158,8 @@ fn where_words(report: &ItemReport) -> String {
 
 fn live_record(desk: &Desk, item: &WorkItemRef) -> Result<Option<SessionRecord>, OpError> {
     let found = desk.registry().get(item);
-    let found = found.map_err(|e| OpError::failed(format!("{item}: cannot read its record"), &e))?;
+    let found =
+        found.map_err(|e| OpError::failed(format!("{item}: cannot read its record"), &e))?;
     Ok(found
         .map(|found| found.record)
         .filter(|record| record.status.is_live()))
@@ -166,11 +172,7 @@ fn live_sessions(desk: &Desk) -> Result<usize, OpError> {
     Ok(listing.records.iter().filter(live).count())
 }
 
-fn parked_words(
-    desk: &Desk,
-    inbox: &Inbox,
-    item: &WorkItemRef,
-) -> Result<Option<String>, OpError> {
+fn parked_words(desk: &Desk, inbox: &Inbox, item: &WorkItemRef) -> Result<Option<String>, OpError> {
     let parked = inbox.parked(&crate::store::inbox::Scope::Item(item.clone()));
     let parked = parked.map_err(|e| inbox_error(&e))?;
     Ok(parked.filter(|p| p.is_in_force()).map(|parked| {
@@ -256,7 +258,10 @@ fn tell(
             let rejected = reason
                 .strip_prefix("control-rejected:")
                 .or((*state == State::Dropped).then_some(reason));
-            match (state, rejected.and_then(|why| refusal(why, parked.as_deref()))) {
+            match (
+                state,
+                rejected.and_then(|why| refusal(why, parked.as_deref())),
+            ) {
                 (_, Some(words)) => Told::Rejected(words),
                 (State::Confirmed | State::Pasted | State::Settled, None) => up(),
                 (State::Uncertain, None) if after.is_some() => up(),
@@ -270,7 +275,11 @@ fn tell(
                     | State::Queued
                     | State::Sending,
                     None,
-                ) => Told::Failed(if reason.is_empty() { state.to_string() } else { reason.to_owned() }),
+                ) => Told::Failed(if reason.is_empty() {
+                    state.to_string()
+                } else {
+                    reason.to_owned()
+                }),
             }
         }
     }
@@ -293,18 +302,30 @@ fn refusal(reason: &str, parked: Option<&str>) -> Option<String> {
 /// remedy that goes with it.
 fn why_failed(desk: &Desk, delivery_id: &str) -> (Option<String>, Option<String>) {
     let filter = Filter {
-        types: ["session.spawn_failed", "workspace.failed", "dispatch.failed"]
-            .map(Glob::new)
-            .to_vec(),
+        types: [
+            "session.spawn_failed",
+            "workspace.failed",
+            "dispatch.failed",
+        ]
+        .map(Glob::new)
+        .to_vec(),
         ..Filter::default()
     };
     let filter = Filter {
-        since: Some(desk.world.clock.now().minus(std::time::Duration::from_secs(3600))),
+        since: Some(
+            desk.world
+                .clock
+                .now()
+                .minus(std::time::Duration::from_secs(3600)),
+        ),
         ..filter
     };
     let (mut error, mut remedy) = (None, None);
     let text = |fields: &serde_json::Map<String, serde_json::Value>, name: &str| {
-        fields.get(name)?.as_str().map(the_loop_core::redact::visible)
+        fields
+            .get(name)?
+            .as_str()
+            .map(the_loop_core::redact::visible)
     };
     let _ = Reader::new(&desk.world, &desk.layout.events_log()).query(&filter, 0, &mut |record| {
         let named = text(&record.fields, "delivery_id");
@@ -315,7 +336,10 @@ fn why_failed(desk: &Desk, delivery_id: &str) -> (Option<String>, Option<String>
         }
         std::ops::ControlFlow::Continue(())
     });
-    (error.map(|error| format!("no session came up: {error}")), remedy)
+    (
+        error.map(|error| format!("no session came up: {error}")),
+        remedy,
+    )
 }
 
 #[cfg(test)]
@@ -335,8 +359,14 @@ mod tests {
         let confirmed = ended(State::Confirmed, "");
         let executed = ended(State::Settled, "control-executed");
         assert_eq!(tell(&confirmed, None, Some(Active), None), Told::Spawned);
-        assert_eq!(tell(&executed, Some(Active), Some(Active), None), Told::Running);
-        assert_eq!(tell(&executed, Some(Paused), Some(Active), None), Told::Resumed);
+        assert_eq!(
+            tell(&executed, Some(Active), Some(Active), None),
+            Told::Running
+        );
+        assert_eq!(
+            tell(&executed, Some(Paused), Some(Active), None),
+            Told::Resumed
+        );
         let waits = Outcome::Waits {
             reason: "waiting-capacity".to_owned(),
             until: None,

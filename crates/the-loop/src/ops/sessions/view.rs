@@ -113,7 +113,11 @@ impl Panes {
                 .map(|pane| pane.title.clone())
         });
         let starting = record.status == SessionStatus::Starting;
-        let silent = if starting { AgentState::Starting } else { AgentState::Unknown };
+        let silent = if starting {
+            AgentState::Starting
+        } else {
+            AgentState::Unknown
+        };
         let seen = observed(desk, slug, record, title.as_deref());
         View {
             tmux: TmuxState::Live,
