@@ -30,7 +30,7 @@ pub fn script(cx: &mut Context, shell: Shell) -> Ended {
         Shell::Zsh => "zsh",
         Shell::Fish => "fish",
         Shell::Elvish => "elvish",
-        Shell::PowerShell => "powershell",
+        Shell::Power => "powershell",
     };
     let mut script = Vec::new();
     let shells = Shells::builtins();
@@ -72,13 +72,13 @@ struct Values {
 
 impl Values {
     fn new(world: &World, line: &[OsString]) -> Self {
-        let words = line.windows(2).filter_map(|pair| {
+        let config = line.windows(2).rev().find_map(|pair| {
             let flag = pair[0] == "-c" || pair[0] == "--config";
             flag.then(|| pair[1].to_string_lossy().into_owned())
         });
         Self {
             world: world.clone(),
-            config: words.last(),
+            config,
             refs: OnceLock::new(),
         }
     }

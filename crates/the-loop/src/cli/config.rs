@@ -11,8 +11,11 @@ use crate::ops::error::{Kind, OpError};
 /// Runs it. All but `show` work whatever the file holds (SE-12).
 pub fn run(cx: &mut Context, command: &ConfigCommand) -> Ended {
     match command {
-        ConfigCommand::Path { all } => path(cx, *all),
-        ConfigCommand::Check { file } => check(cx, file.as_deref()),
+        ConfigCommand::Path { all } => {
+            path(cx, *all);
+            Ok(Exit::OK)
+        }
+        ConfigCommand::Check { file } => Ok(check(cx, file.as_deref())),
         ConfigCommand::Show { key, origin } => show(cx, key.as_deref(), *origin),
         ConfigCommand::Schema => {
             cx.out.bytes(config::json_schema_text().as_bytes());
@@ -21,7 +24,7 @@ pub fn run(cx: &mut Context, command: &ConfigCommand) -> Ended {
     }
 }
 
-fn path(cx: &mut Context, all: bool) -> Ended {
+fn path(cx: &Context, all: bool) {
     let report = config::path(&cx.world, cx.global.config.as_deref());
     for warning in &report.warnings {
         cx.out.warning(visible(&warning.message));
@@ -41,10 +44,9 @@ fn path(cx: &mut Context, all: bool) -> Ended {
     if report.path.is_none() {
         cx.out.aside(PathReport::NONE);
     }
-    Ok(Exit::OK)
 }
 
-fn check(cx: &mut Context, file: Option<&str>) -> Ended {
+fn check(cx: &Context, file: Option<&str>) -> Exit {
     let report = config::check(&cx.world, cx.global.config.as_deref(), file);
     let home = cx.world.home.clone();
     for line in report.warning_lines(home.as_deref()) {
@@ -57,7 +59,7 @@ fn check(cx: &mut Context, file: Option<&str>) -> Ended {
             cx.out.line(visible(&line));
         }
     }
-    Ok(Exit(report.exit_code()))
+    Exit(report.exit_code())
 }
 
 fn show(cx: &mut Context, key: Option<&str>, origin: bool) -> Ended {

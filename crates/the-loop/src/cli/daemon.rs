@@ -242,7 +242,7 @@ fn what_could_be_read(cx: &Context, fault: &ConfigFault) -> Loaded {
 }
 
 /// `stop`.
-pub fn stop(cx: &mut Context, args: &StopArgs) -> Ended {
+pub fn stop(cx: &mut Context, args: &StopArgs) -> Exit {
     let (loaded, _) = readable(cx);
     let how = Stop {
         timeout: Duration::from_secs(args.timeout),
@@ -251,7 +251,7 @@ pub fn stop(cx: &mut Context, args: &StopArgs) -> Ended {
     };
     let rows = take_down(cx, &loaded, how);
     print(cx, &rows);
-    Ok(Exit::of(rows.ok))
+    Exit::of(rows.ok)
 }
 
 fn take_down(cx: &Context, loaded: &Loaded, how: Stop) -> Rows {
@@ -306,13 +306,13 @@ pub fn restart(cx: &mut Context, args: &RestartArgs) -> Ended {
 }
 
 /// `status`.
-pub fn status(cx: &mut Context) -> Ended {
+pub fn status(cx: &mut Context) -> Exit {
     let (loaded, broken) = readable(cx);
     let desk = Desk::new(&cx.world, loaded, None, Duration::ZERO);
     let seen = status::status(&desk, broken.as_ref());
     if cx.out.json_wanted() {
         cx.out.json(&seen.json);
-        return Ok(Exit::of(seen.ok));
+        return Exit::of(seen.ok);
     }
     for row in &seen.rows {
         cx.out.line(row.text());
@@ -320,5 +320,5 @@ pub fn status(cx: &mut Context) -> Ended {
     for (name, text) in &seen.lines {
         cx.out.line(format!("{name:<13}{}", visible(text)));
     }
-    Ok(Exit::of(seen.ok))
+    Exit::of(seen.ok)
 }

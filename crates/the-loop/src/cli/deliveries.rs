@@ -179,7 +179,7 @@ fn payload_text(effect: &Effect) -> Option<String> {
 fn trail(desk: &Desk, found: &Detail) -> Result<Vec<serde_json::Map<String, Value>>, OpError> {
     let filter = Filter {
         delivery_id: Some(found.delivery_id.clone()),
-        since: Some(found.accepted_at.minus(std::time::Duration::from_secs(600))),
+        since: Some(found.accepted_at.minus(std::time::Duration::from_mins(10))),
         ..Filter::default()
     };
     let mut lines = Vec::new();

@@ -37,16 +37,15 @@ pub fn run(cx: &mut Context, args: &EventsArgs) -> Ended {
     for note in notes {
         cx.out.note(note);
     }
-    let path = match &args.file {
-        Some(file) => cx.absolute(file),
-        None => {
-            let desk = cx.desk(None)?;
-            if !desk.log.is_enabled() {
-                cx.out
-                    .note("eventLog.enabled is false: nothing new is written");
-            }
-            desk.layout.events_log()
+    let path = if let Some(file) = &args.file {
+        cx.absolute(file)
+    } else {
+        let desk = cx.desk(None)?;
+        if !desk.log.is_enabled() {
+            cx.out
+                .note("eventLog.enabled is false: nothing new is written");
         }
+        desk.layout.events_log()
     };
     let follow_json = args.follow && cx.out.format() == Format::Json;
     let mut printer = Printer::new(cx, follow_json);

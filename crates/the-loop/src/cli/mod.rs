@@ -95,9 +95,9 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
     match command {
         Command::Start(args) => daemon::start(cx, args),
         Command::Run => daemon::run(cx),
-        Command::Stop(args) => daemon::stop(cx, args),
+        Command::Stop(args) => Ok(daemon::stop(cx, args)),
         Command::Restart(args) => daemon::restart(cx, args),
-        Command::Status => daemon::status(cx),
+        Command::Status => Ok(daemon::status(cx)),
         Command::Sessions(command) => sessions::run(cx, command),
         Command::Deliveries(command) => deliveries::run(cx, command),
         Command::Tickets(command) => tickets::run(cx, command),

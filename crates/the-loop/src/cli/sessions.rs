@@ -188,7 +188,7 @@ fn row(line: &Line) -> Vec<String> {
         line.status().to_owned(),
         line.view.state.to_string(),
         render::or_dash(line.control_words().unwrap_or_default()),
-        render::or_dash(last.map_or(String::new(), |at| at.seconds())),
+        render::or_dash(last.map_or(String::new(), the_loop_core::time::Timestamp::seconds)),
     ]
 }
 
@@ -245,7 +245,7 @@ fn bind(cx: &mut Context, asked: &Registration, dirs: &Dirs) -> Ended {
     let desk = cx.desk(Some(dirs))?;
     let note = |holder: &Holder| {
         cx.out
-            .note(format!("{} is busy ({holder}); waiting", asked.item))
+            .note(format!("{} is busy ({holder}); waiting", asked.item));
     };
     let bound = register(&desk, asked, &note)?;
     for warning in &bound.warnings {

@@ -35,7 +35,7 @@ use crate::telemetry::DaemonLog;
 use crate::world::World;
 
 /// After its first second a task that died is tried again, the wait doubling up to this (SE-24).
-const RETRY_MAX: Duration = Duration::from_secs(300);
+const RETRY_MAX: Duration = Duration::from_mins(5);
 /// How long connections in hand are waited for at the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
@@ -268,7 +268,9 @@ fn live_on(
         .map_err(|e| OpError::failed("cannot start the receiver's threads", &e))?;
     let ending = CancellationToken::new();
     runtime.spawn(signals(send.clone()));
-    let socket = runtime.block_on(socket::serve(shared, send.clone(), ending.clone()));
+    let within = runtime.enter();
+    let socket = socket::serve(shared, send.clone(), ending.clone());
+    drop(within);
     if let Err(e) = socket {
         // Commands find their changes without it; they only wait a little longer.
         tracing::warn!("no socket for commands: {e}");

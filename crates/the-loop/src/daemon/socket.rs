@@ -24,9 +24,9 @@ const CONNECTIONS_MAX: usize = 32;
 /// How long a request's head may take.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Binds the socket and serves it until `ending`. Whoever holds the service lock may replace a socket
+/// Binds the socket and serves it until `ending`, on the runtime the caller has entered. Whoever holds the service lock may replace a socket
 /// that a crash left.
-pub(super) async fn serve(
+pub(super) fn serve(
     shared: &Arc<Shared>,
     send: mpsc::Sender<Message>,
     ending: CancellationToken,
@@ -57,13 +57,11 @@ async fn listen(
         };
         let stream = tokio::select! {
             () = ending.cancelled() => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = stream else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
         };
         if !is_ours(&stream) {
             continue;

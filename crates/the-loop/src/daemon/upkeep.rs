@@ -25,7 +25,7 @@ const CONFIG_EVERY: Duration = Duration::from_secs(2);
 /// Between two looks at the sizes of files.
 const SIZES_EVERY: Duration = Duration::from_secs(10);
 /// Between two prunings (ST-59).
-const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
 /// When what was done last.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ impl<'a> Upkeep<'a> {
         let disk = shared.world.disk.as_ref();
         let dir = shared.layout.hooks_dir();
         for name in disk.list(&dir).unwrap_or_default() {
-            let current = name.ends_with(".jsonl") && !name.ends_with(".1.jsonl");
+            let current = is_current_hook_file(&name);
             if current && let Err(e) = hook::rotate_if_needed(disk, &dir.join(&name)) {
                 tracing::warn!("{dir}/{name} cannot be put aside: {e}");
             }
@@ -200,6 +200,15 @@ impl<'a> Upkeep<'a> {
     }
 }
 
+/// `<slug>.jsonl`; what was put aside is called `<slug>.1.jsonl`.
+fn is_current_hook_file(name: &str) -> bool {
+    let path = camino::Utf8Path::new(name);
+    let aside = path
+        .file_stem()
+        .is_some_and(|stem| stem.strip_suffix(".1").is_some());
+    path.extension() == Some("jsonl") && !aside
+}
+
 /// Removes mail files that are older than `before`.
 fn forget_mail(world: &World, layout: &Layout, before: Timestamp) {
     let disk = world.disk.as_ref();
@@ -213,7 +222,7 @@ fn forget_mail(world: &World, layout: &Layout, before: Timestamp) {
                     meta.kind == Kind::File && meta.modified_ms < before.unix_ms()
                 });
             if old
-                && name.ends_with(".md")
+                && camino::Utf8Path::new(&name).extension() == Some("md")
                 && let Err(e) = disk.remove(&file)
             {
                 tracing::warn!("{file} cannot be removed: {e}");

@@ -1,13 +1,15 @@
 //! `status` (SE-24, SE-25): is it working? Reads locks, inbox, records and the daemon's socket; works
 //! with the daemon down or tmux hung.
 
+mod document;
+mod words;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use the_loop_core::config::Settings;
 use the_loop_core::confirm::AgentState;
-use the_loop_core::event::LimitReason;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::{Timestamp, age};
@@ -15,14 +17,13 @@ use the_loop_core::time::{Timestamp, age};
 use super::desk::Desk;
 use super::link;
 use super::rows::{RowOutcome, ServiceRow};
-use super::sessions::control::limit_words;
 use super::sessions::list::{
     Line, SessionQuery, Sessions, list as list_sessions, waiting_for_capacity,
 };
 use crate::disk::Disk;
 use crate::store::files::RecordFault;
-use crate::store::inbox::{InboxCounts, Scope};
-use crate::store::lock::ServiceLock;
+use crate::store::inbox::InboxCounts;
+use crate::store::lock::{ServiceHolder, ServiceLock};
 use crate::store::saved::SavedStore;
 
 /// How long tmux may take to be counted in (SE-24: five seconds in all).
@@ -70,8 +71,8 @@ pub fn status(desk: &Desk, broken: Option<&BrokenConfig>) -> Status {
 struct Look<'a> {
     desk: &'a Desk,
     now: Timestamp,
-    /// The daemon's pid, when it holds its lock.
-    daemon: Option<Option<u32>>,
+    /// Who holds the daemon's lock.
+    daemon: ServiceHolder,
     /// What the daemon says of itself.
     answer: Option<Value>,
     broken: Option<&'a BrokenConfig>,
@@ -88,7 +89,7 @@ struct Look<'a> {
 /// A file or part that is not as it should be.
 struct Problem {
     file: String,
-    problem: String,
+    words: String,
     line: Option<usize>,
 }
 
@@ -111,7 +112,7 @@ impl<'a> Look<'a> {
         if let Err(why) = &counts {
             problems.push(Problem {
                 file: "local/inbox.db".to_owned(),
-                problem: why.clone(),
+                words: why.clone(),
                 line: None,
             });
         }
@@ -123,7 +124,7 @@ impl<'a> Look<'a> {
         let sessions = list_sessions(&quick, &query).unwrap_or_else(|e| {
             problems.push(Problem {
                 file: desk.layout.registry_dir().to_string(),
-                problem: e.to_string(),
+                words: e.to_string(),
                 line: None,
             });
             Sessions::default()
@@ -131,7 +132,7 @@ impl<'a> Look<'a> {
         for fault in &sessions.problems {
             problems.push(Problem {
                 file: below_root(desk, fault.file().as_str()),
-                problem: fault.to_string(),
+                words: fault.to_string(),
                 line: line_of(fault),
             });
         }
@@ -139,7 +140,7 @@ impl<'a> Look<'a> {
         let saved = saved.unwrap_or_default();
         Self {
             now: world.clock.now(),
-            daemon: holder.locked.then_some(holder.pid),
+            daemon: holder,
             answer,
             broken,
             counts,
@@ -189,18 +190,18 @@ impl<'a> Look<'a> {
     }
 
     fn daemon_row(&self) -> ServiceRow {
-        let pid = self.daemon.flatten();
+        let pid = self.daemon.pid.filter(|_| self.daemon.locked);
         let pid_words = pid.map_or_else(|| "pid unknown".to_owned(), |pid| format!("pid {pid}"));
-        let (outcome, detail) = match (self.daemon, &self.answer) {
-            (None, _) => (RowOutcome::NotRunning, "the-loop start".to_owned()),
-            (Some(_), Some(_)) => {
+        let (outcome, detail) = match (self.daemon.locked, &self.answer) {
+            (false, _) => (RowOutcome::NotRunning, "the-loop start".to_owned()),
+            (true, Some(_)) => {
                 let up = self.since().map(|since| age(self.now.since(since)));
                 let up = up.map_or_else(String::new, |up| format!(", up {up}"));
                 (RowOutcome::Running, format!("{pid_words}{up}"))
             }
             // Where no socket can be, the lock alone tells.
-            (Some(_), None) if self.has_no_socket() => (RowOutcome::Running, pid_words),
-            (Some(_), None) => (RowOutcome::NotAnswering, pid_words),
+            (true, None) if self.has_no_socket() => (RowOutcome::Running, pid_words),
+            (true, None) => (RowOutcome::NotAnswering, pid_words),
         };
         ServiceRow {
             name: "service".to_owned(),
@@ -332,98 +333,6 @@ impl<'a> Look<'a> {
         states
     }
 
-    fn json(&self, ok: bool, rows: &[ServiceRow]) -> Value {
-        let settings = self.settings();
-        let limits = &settings.routing.limits;
-        let counts = self.counts.clone().unwrap_or_default();
-        let states = self.states();
-        let state = |name: &str| states.get(name).copied().unwrap_or(0);
-        let path = self.desk.loaded.path.as_ref();
-        let version = settings.version.as_deref();
-        json!({
-            "ok": ok,
-            "version": env!("CARGO_PKG_VERSION"),
-            "stateRoot": self.desk.layout.root(),
-            "config": {
-                "path": path,
-                "version": version.unwrap_or(the_loop_core::config::version::CURRENT),
-                "restartNeeded": self.restart_needed(),
-                "problem": self.problem_of_config(),
-            },
-            "services": [self.daemon_json(&rows[0]), self.receiver_json(&rows[1])],
-            "inbox": {
-                "waiting": counts.waiting,
-                "oldestAgeSeconds": counts.oldest_at.map(|at| self.now.since(at).as_secs()),
-                "inWork": counts.in_work,
-                "held": counts.held,
-                "failed": counts.failed,
-                "uncertain": counts.uncertain,
-                "abandoned": counts.abandoned,
-            },
-            "limits": {
-                "liveSessions": { "now": self.live().len(), "max": limits.max_live_sessions },
-                "freeMemoryMb": { "now": self.free_memory_mb, "min": limits.min_free_memory_mb },
-                "freeDiskMb": { "now": self.free_disk_mb, "min": limits.min_free_disk_mb },
-                "waitingCapacity": self.waiting_capacity.iter()
-                    .map(|(item, since)| json!({ "ref": item, "since": since }))
-                    .collect::<Vec<Value>>(),
-                "parked": self.parked.iter().map(|parked| json!({
-                    "ref": scope_item(&parked.scope),
-                    "reason": parked.reason,
-                    "since": parked.since,
-                })).collect::<Vec<Value>>(),
-            },
-            "sessions": {
-                "live": self.live().len(),
-                "starting": state("starting"), "ready": state("ready"), "working": state("working"),
-                "waiting": state("waiting"), "idle": state("idle"), "exited": state("exited"),
-                "unknown": state("unknown"),
-                "paused": self.of_status(SessionStatus::Paused).count(),
-            },
-            "waiting": self.waiting_sessions().iter().map(|(line, kind)| json!({
-                "ref": line.item,
-                "kind": kind,
-                "since": line.view.since,
-                "tmuxTarget": line.record.as_ref().map(|r| r.tmux_target.clone()),
-                "attach": line.attach,
-            })).collect::<Vec<Value>>(),
-            "saved": { "count": self.saved.0, "bytes": self.saved.1 },
-            "problems": self.problems.iter().map(|p| json!({
-                "file": p.file, "problem": p.problem, "line": p.line,
-            })).collect::<Vec<Value>>(),
-        })
-    }
-
-    fn daemon_json(&self, row: &ServiceRow) -> Value {
-        json!({
-            "name": row.name,
-            "enabled": row.enabled,
-            "running": row.running,
-            "outcome": row.outcome,
-            "pid": row.pid,
-            "reason": (!row.running).then_some(&row.detail),
-            "since": self.since(),
-        })
-    }
-
-    fn receiver_json(&self, row: &ServiceRow) -> Value {
-        match self.answer.as_ref().and_then(|a| a.get("ghWebhook")) {
-            Some(told) => told.clone(),
-            None => json!({
-                "name": row.name,
-                "enabled": row.enabled,
-                "running": row.running,
-                "outcome": row.outcome,
-                "pid": row.pid,
-                "reason": (!row.running).then_some(&row.detail),
-                "since": null,
-                "bind": null,
-                "path": self.settings().webhooks.gh_webhook.path,
-                "lastDeliveryAt": null,
-            }),
-        }
-    }
-
     fn waiting_sessions(&self) -> Vec<(&Line, &'static str)> {
         let kind = |line: &Line| match line.view.state {
             AgentState::Waiting(kind) => Some(kind.as_str()),
@@ -438,151 +347,6 @@ impl<'a> Look<'a> {
             .into_iter()
             .filter_map(|line| Some((line, kind(line)?)))
             .collect()
-    }
-
-    /// The lines below the rows; those with nothing to tell are left out.
-    fn lines(&self) -> Vec<(String, String)> {
-        let mut lines = Lines::default();
-        lines.one("inbox", self.inbox_words());
-        lines.one("limits", self.limits_words());
-        lines.one("work", self.work_words());
-        lines.some("waiting", self.waiting_sessions(), |(line, kind)| {
-            let since = line.view.since.map(|at| age(self.now.since(at)));
-            let since = since.map_or_else(String::new, |since| format!(", {since}"));
-            let attach = line.attach.as_deref().unwrap_or_default();
-            format!("{}  {kind}{since}  {attach}", line.item)
-        });
-        lines.some("parked", self.parked.iter().collect(), |parked| {
-            let why = LimitReason::parse(&parked.reason).map_or_else(
-                || parked.reason.clone(),
-                |reason| limit_words(self.desk, reason),
-            );
-            match &parked.scope {
-                Scope::Item(item) => format!("{item}  {why}  the-loop sessions resume {item}"),
-                Scope::Machine => format!("the whole machine  {why}"),
-            }
-        });
-        if self.saved.0 > 0 {
-            let bundles = if self.saved.0 == 1 {
-                "bundle"
-            } else {
-                "bundles"
-            };
-            let megabytes = self.saved.1 as f64 / 1_000_000.0;
-            let dir = self.desk.layout.saved_dir();
-            lines.one(
-                "saved",
-                format!("{} {bundles}, {megabytes:.1} MB in {dir}", self.saved.0),
-            );
-        }
-        let restart = self.restart_needed();
-        if !restart.is_empty() {
-            lines.one(
-                "restart",
-                format!("{}: the-loop restart", restart.join(", ")),
-            );
-        }
-        let config = self.problem_of_config().into_iter();
-        let files = self.problems.iter().map(|problem| {
-            if problem.problem.contains(&problem.file) {
-                problem.problem.clone()
-            } else {
-                format!("{}: {}", problem.file, problem.problem)
-            }
-        });
-        lines.some("problem", config.chain(files).collect(), |problem| problem);
-        lines.0
-    }
-
-    fn inbox_words(&self) -> String {
-        let Ok(counts) = &self.counts else {
-            return "cannot be read".to_owned();
-        };
-        let oldest = counts.oldest_at.map(|at| age(self.now.since(at)));
-        let oldest = oldest.map_or_else(String::new, |age| format!(" (oldest {age})"));
-        let mut words = format!(
-            "{} waiting{oldest}, {} in work, {} held, {} uncertain",
-            counts.waiting, counts.in_work, counts.held, counts.uncertain
-        );
-        for (count, what) in [(counts.failed, "failed"), (counts.abandoned, "abandoned")] {
-            if count > 0 {
-                words.push_str(&format!(", {count} {what}"));
-            }
-        }
-        words
-    }
-
-    fn limits_words(&self) -> String {
-        let limits = &self.settings().routing.limits;
-        let live = self.live().len();
-        let sessions = match limits.max_live_sessions {
-            0 => format!("{live} sessions"),
-            max => format!("{live} of {max} sessions"),
-        };
-        let gib = |mb: Option<u64>| {
-            mb.map_or_else(|| "?".to_owned(), |mb| format!("{:.1}", mb as f64 / 1024.0))
-        };
-        format!(
-            "{sessions}; memory {} GiB free ({} needed); disk {} GiB free ({} needed)",
-            gib(self.free_memory_mb),
-            gib(Some(limits.min_free_memory_mb)),
-            gib(self.free_disk_mb),
-            gib(Some(limits.min_free_disk_mb)),
-        )
-    }
-
-    fn work_words(&self) -> String {
-        let states = self.states();
-        let order = [
-            "starting", "ready", "working", "waiting", "idle", "exited", "unknown",
-        ];
-        let parts: Vec<String> = order
-            .iter()
-            .filter_map(|name| Some(format!("{} {name}", states.get(name)?)))
-            .collect();
-        let mut words = format!("{} live", self.live().len());
-        if !parts.is_empty() {
-            words.push_str(&format!(": {}", parts.join(", ")));
-        }
-        let paused = self.of_status(SessionStatus::Paused).count();
-        for (count, what) in [
-            (paused, "paused"),
-            (self.waiting_capacity.len(), "waiting for capacity"),
-        ] {
-            if count > 0 {
-                words.push_str(&format!("; {count} {what}"));
-            }
-        }
-        words
-    }
-}
-
-/// Lines by their first word; of each kind ten at most.
-#[derive(Default)]
-struct Lines(Vec<(String, String)>);
-
-impl Lines {
-    const EACH_MAX: usize = 10;
-
-    fn one(&mut self, name: &str, text: String) {
-        self.0.push((name.to_owned(), text));
-    }
-
-    fn some<T>(&mut self, name: &str, all: Vec<T>, text: impl Fn(T) -> String) {
-        let more = all.len().saturating_sub(Self::EACH_MAX);
-        for thing in all.into_iter().take(Self::EACH_MAX) {
-            self.one(name, text(thing));
-        }
-        if more > 0 {
-            self.one(name, format!("… and {more} more"));
-        }
-    }
-}
-
-fn scope_item(scope: &Scope) -> Option<&WorkItemRef> {
-    match scope {
-        Scope::Item(item) => Some(item),
-        Scope::Machine => None,
     }
 }
 

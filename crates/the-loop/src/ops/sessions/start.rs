@@ -9,7 +9,8 @@ use the_loop_core::ids::WorkItemRef;
 use the_loop_core::record::{SessionRecord, TicketState};
 use the_loop_core::session::SessionStatus;
 
-use super::control::{describe, echo};
+use super::control::describe;
+use super::echo::echo;
 use super::report::{ItemReport, Report};
 use crate::harness::adapter::Adapter;
 use crate::ops::deliver::{self, Outcome};
@@ -175,11 +176,14 @@ fn live_sessions(desk: &Desk) -> Result<usize, OpError> {
 fn parked_words(desk: &Desk, inbox: &Inbox, item: &WorkItemRef) -> Result<Option<String>, OpError> {
     let parked = inbox.parked(&crate::store::inbox::Scope::Item(item.clone()));
     let parked = parked.map_err(|e| inbox_error(&e))?;
-    Ok(parked.filter(|p| p.is_in_force()).map(|parked| {
-        the_loop_core::event::LimitReason::parse(&parked.reason).map_or(parked.reason, |reason| {
-            super::control::limit_words(desk, reason)
-        })
-    }))
+    Ok(parked
+        .filter(crate::store::inbox::Parked::is_in_force)
+        .map(|parked| {
+            the_loop_core::event::LimitReason::parse(&parked.reason)
+                .map_or(parked.reason, |reason| {
+                    super::control::limit_words(desk, reason)
+                })
+        }))
 }
 
 fn delivery(desk: &Desk, item: &WorkItemRef, how: &Start<'_>) -> Result<Delivery, OpError> {
@@ -316,7 +320,7 @@ fn why_failed(desk: &Desk, delivery_id: &str) -> (Option<String>, Option<String>
             desk.world
                 .clock
                 .now()
-                .minus(std::time::Duration::from_secs(3600)),
+                .minus(std::time::Duration::from_hours(1)),
         ),
         ..filter
     };
