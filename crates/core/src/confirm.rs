@@ -157,6 +157,27 @@ pub fn newest(observations: &[Observation]) -> Option<Observation> {
         .min_by(|a, b| b.at.cmp(&a.at).then_with(|| a.source.cmp(&b.source)))
 }
 
+/// The observation that is believed: the newest, except that a usage limit or a missing login that a
+/// hook told is not ended by looking idle, which such an agent does. A hook or a turn ends it (DI-42).
+pub fn believed(observations: &[Observation]) -> Option<Observation> {
+    let newest = newest(observations)?;
+    let looks_idle = matches!(newest.state, AgentState::Idle | AgentState::Ready);
+    let barred = observations.iter().copied().find(|o| {
+        let kind = match o.state {
+            AgentState::Waiting(kind) => Some(kind),
+            AgentState::Starting
+            | AgentState::Ready
+            | AgentState::Working
+            | AgentState::Idle
+            | AgentState::Exited
+            | AgentState::Unknown => None,
+        };
+        o.source == ObservationSource::Hook
+            && matches!(kind, Some(WaitingKind::UsageLimit | WaitingKind::Login))
+    });
+    Some(barred.filter(|_| looks_idle).unwrap_or(newest))
+}
+
 /// What may confirm a delivery. A screen never does (P3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
@@ -300,6 +321,9 @@ pub fn examine(attempt: &Attempt) -> Examined {
         return Examined::Confirmed(by);
     }
     match attempt.composer {
+        Composer::Ours if matches!(attempt.state, AgentState::Waiting(_)) => {
+            return Examined::LookAgain;
+        }
         Composer::Ours => return Examined::Submit,
         Composer::Empty | Composer::Draft | Composer::Unknown => {}
     }
@@ -324,3 +348,6 @@ pub fn examine(attempt: &Attempt) -> Examined {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,13 +33,13 @@ pub const INBOX_UNROUTED_MAX: i64 = 256;
 /// Rows, or pages, that one pruning transaction touches; more take another one (ST-59).
 pub const INBOX_PRUNE_BATCH: i64 = 1000;
 /// How long the text of a finished delivery is kept after its end; then it cannot be retried (ST-58).
-pub const INBOX_BODY_KEPT: Duration = Duration::from_secs(24 * 3600);
+pub const INBOX_BODY_KEPT: Duration = Duration::from_hours(24);
 /// How long `abandoned` and `uncertain` deliveries wait for an operator; then they are removed.
-pub const INBOX_UNDECIDED_KEPT: Duration = Duration::from_secs(180 * 86_400);
+pub const INBOX_UNDECIDED_KEPT: Duration = Duration::from_hours(180 * 24);
 /// How long token counts and released limits are kept.
-pub const USAGE_KEPT: Duration = Duration::from_secs(400 * 86_400);
+pub const USAGE_KEPT: Duration = Duration::from_hours(400 * 24);
 /// How long the last conclusion of a check is kept.
-pub const CI_CONCLUSION_KEPT: Duration = Duration::from_secs(90 * 86_400);
+pub const CI_CONCLUSION_KEPT: Duration = Duration::from_hours(90 * 24);
 /// Bytes of an argument that tmux is given; longer commands go through standard input (DI-15).
 pub const TMUX_ARGUMENT_BYTES_MAX: usize = 8 << 10;
 /// Characters of the WHAT part of a prompt's first line; the rest is cut (DI-25).

@@ -5,17 +5,17 @@
 //! and the spelling of what was not touched survive (ST-21).
 
 mod document;
+mod entry;
+mod place;
 mod portable;
 mod session;
 mod ticket;
 
 pub use document::{Fault, Map, to_bytes};
+pub use entry::{CloseReason, EditedField, EntryKind, TicketEntry};
 pub use portable::{Control, ControlCommand, ControlSource, PortableRecord};
 pub use session::{Endpoint, SessionRecord, SpawnIntent, WorkspaceRecord, WorkspaceStrategy};
-pub use ticket::{
-    CloseReason, CommentError, EditedField, EntryKind, Ticket, TicketChange, TicketEntry,
-    TicketState, check_comment,
-};
+pub use ticket::{CommentError, Ticket, TicketChange, TicketState, check_comment};
 
 /// The newest `schema` of a session record this release knows; absent means 1 (ST-35).
 pub const SESSION_SCHEMA: u64 = 1;

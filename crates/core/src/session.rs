@@ -97,10 +97,9 @@ pub fn next(now: Option<SessionStatus>, event: SessionEvent) -> Next {
     use SessionStatus::{Active, Closed, Paused, Starting};
     match (event, now) {
         (SessionEvent::Spawn, None | Some(Active | Paused | Closed)) => Next::Status(Starting),
-        (SessionEvent::Bind { .. }, None | Some(Closed)) => Next::Status(Active),
-        (SessionEvent::Bind { force: true }, Some(Starting | Active | Paused)) => {
-            Next::Status(Active)
-        }
+        (SessionEvent::Bind { .. }, None | Some(Closed))
+        | (SessionEvent::Bind { force: true }, Some(Starting | Active | Paused))
+        | (SessionEvent::Resume, Some(Paused)) => Next::Status(Active),
         (SessionEvent::Alive { previous }, Some(Starting)) => match previous {
             Some(Paused) => Next::Status(Paused),
             None | Some(Starting | Active | Closed) => Next::Status(Active),
@@ -111,7 +110,6 @@ pub fn next(now: Option<SessionStatus>, event: SessionEvent) -> Next {
             None | Some(Starting) => Next::Removed,
         },
         (SessionEvent::Pause, Some(Starting | Active)) => Next::Status(Paused),
-        (SessionEvent::Resume, Some(Paused)) => Next::Status(Active),
         (SessionEvent::Close, Some(Starting | Active | Paused)) => Next::Status(Closed),
         (SessionEvent::Spawn, Some(Starting))
         | (SessionEvent::Bind { force: false }, Some(Starting | Active | Paused))

@@ -1,82 +1,14 @@
 //! Where checkouts lie, what their branches are called and where they are cloned from
 //! (DI-45 to DI-48). Texts in, texts out: nothing here looks at a disk.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::ids::{RepoRef, Slug};
+use crate::config::{CloneProtocol, Settings};
+pub use crate::event::{SavedWhy, Strategy};
+use crate::ids::{RepoRef, Slug, WorkItemRef};
 
 #[cfg(test)]
 mod tests;
-
-/// How a session gets its files (`routing.workspace.strategy`, DI-45).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Strategy {
-    /// One shared clone a repository, one worktree an item.
-    Worktree,
-    /// One clone an item.
-    Clone,
-    /// No checkout of its own: the session works in `routing.spawnWorkdir`.
-    None,
-}
-
-impl Strategy {
-    /// The word in records and events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Worktree => "worktree",
-            Self::Clone => "clone",
-            Self::None => "none",
-        }
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// How GitHub is cloned from (`routing.workspace.cloneProtocol`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// `https://HOST/OWNER/REPO.git`.
-    Https,
-    /// `ssh://git@HOST/OWNER/REPO.git`.
-    Ssh,
-}
-
-/// Why a checkout is given back (`why` of a manifest and of `work.saved`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Why {
-    /// The item was closed, or `sessions close`.
-    Close,
-    /// `sessions cleanup`.
-    Cleanup,
-    /// `sessions reset`.
-    Reset,
-    /// `sessions stop`, or an authorised `stop`.
-    Stop,
-    /// Another checkout takes its place.
-    Replace,
-}
-
-impl Why {
-    /// The word in manifests and events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Close => "close",
-            Self::Cleanup => "cleanup",
-            Self::Reset => "reset",
-            Self::Stop => "stop",
-            Self::Replace => "replace",
-        }
-    }
-}
 
 /// What a new checkout starts from (DI-46).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,12 +50,14 @@ pub fn workspace_of<'a>(
 }
 
 /// Is `path` strictly below `root`, by its text? Both absolute, without `.`, `..` or empty parts;
-/// anything else is not.
+/// a `/` at the end of the root
+/// aside; anything else is not.
 pub fn is_below(root: &str, path: &str) -> bool {
-    is_plain(root)
+    let above = root.strip_suffix('/').unwrap_or(root);
+    (is_plain(root) || is_plain(above))
         && is_plain(path)
         && path
-            .strip_prefix(root.trim_end_matches('/'))
+            .strip_prefix(above)
             .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
@@ -158,8 +92,9 @@ pub fn is_making_name(repo: &RepoRef, name: &str) -> bool {
 /// May this text be a branch of ours? The rules of `git check-ref-format --branch`, because a pull
 /// request's head name is a stranger's. At most 200 bytes.
 pub fn is_branch_name(name: &str) -> bool {
-    let part_ok =
-        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let part_ok = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && part.strip_suffix(".lock").is_none()
+    };
     let char_ok = |c: char| {
         !c.is_ascii_control() && !matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\')
     };
@@ -208,39 +143,25 @@ impl CloneSource {
         }
     }
 
-    /// A GitHub repository's: the override of `integrations.github.cloneUrls` when there is one
-    /// (`HOST/OWNER/REPO` before `HOST`, compared without case), else by protocol.
-    pub fn github(
-        repo: &RepoRef,
-        protocol: Protocol,
-        overrides: &BTreeMap<String, String>,
-    ) -> Result<Self, SourceError> {
-        let find = |wanted: &str| {
-            overrides
-                .iter()
-                .find(|(key, _)| key.eq_ignore_ascii_case(wanted))
-                .map(|(_, url)| url)
-        };
-        let exact = format!("{}/{}/{}", repo.host, repo.owner, repo.name);
-        let url = match find(&exact).or_else(|| find(&repo.host)) {
-            Some(template) => template
-                .replace("{owner}", &repo.owner)
-                .replace("{repo}", &repo.name),
-            None => default_url(repo, protocol),
-        };
+    /// Where the settings say that an item's repository is: for one of the embedded tracker its
+    /// entry of `tracker.local.repos` (keys compared without case), for one on GitHub the override of
+    /// `integrations.github.cloneUrls`, else the address by `routing.workspace.cloneProtocol`.
+    pub fn of(item: &WorkItemRef, settings: &Settings) -> Result<Self, SourceError> {
+        let repo = item.repo();
+        if item.is_local() {
+            let wanted = repo.full_name();
+            let mut declared = settings.tracker.local.repos.iter();
+            return declared
+                .find(|(key, _)| key.eq_ignore_ascii_case(&wanted))
+                .map_or(Err(SourceError::Undeclared(wanted.clone())), |(_, text)| {
+                    Self::parse(text)
+                });
+        }
+        let github = &settings.integrations.github;
+        let url = github
+            .clone_url(&repo.host, &repo.owner, &repo.name)
+            .unwrap_or_else(|| default_url(repo, settings.routing.workspace.clone_protocol));
         Self::parse(&url)
-    }
-
-    /// A repository of the embedded tracker: its entry of `tracker.local.repos`, a URL or an absolute
-    /// path (keys `OWNER/REPO`, compared without case).
-    pub fn local(repo: &RepoRef, repos: &BTreeMap<String, String>) -> Result<Self, SourceError> {
-        let wanted = repo.full_name();
-        repos
-            .iter()
-            .find(|(key, _)| key.eq_ignore_ascii_case(&wanted))
-            .map_or(Err(SourceError::Undeclared(wanted.clone())), |(_, text)| {
-                Self::parse(text)
-            })
     }
 
     /// As git is given it; may hold a password.
@@ -266,12 +187,12 @@ impl fmt::Display for CloneSource {
     }
 }
 
-fn default_url(repo: &RepoRef, protocol: Protocol) -> String {
+fn default_url(repo: &RepoRef, protocol: CloneProtocol) -> String {
     let RepoRef { host, owner, name } = repo;
     match protocol {
-        Protocol::Https => format!("https://{host}/{owner}/{name}.git"),
+        CloneProtocol::Https => format!("https://{host}/{owner}/{name}.git"),
         // The port of a host in a ref is that of its web server.
-        Protocol::Ssh => {
+        CloneProtocol::Ssh => {
             let host = host.split(':').next().unwrap_or(host);
             format!("ssh://git@{host}/{owner}/{name}.git")
         }

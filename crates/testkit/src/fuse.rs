@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum Blow {
     /// That call fails once, as a full disk or a refused program; the program goes on.
     FailOnce,
+    /// That call has its effect but says that it failed, as one that ran out of time; the program goes on.
+    FailAfter,
     /// Every call from that one on fails, until the fuse is mended.
     FailFrom,
     /// The program is gone before the call has any effect.
@@ -90,6 +92,7 @@ impl Fuse {
         state.log.push(name);
         match state.plan {
             Some((at, Blow::FailOnce)) if state.calls == at => Turn::Fail,
+            Some((at, Blow::FailAfter)) if state.calls == at => Turn::GoThenFail,
             Some((at, Blow::FailFrom)) if state.calls >= at => Turn::Fail,
             Some((at, Blow::CrashBefore)) if state.calls == at => {
                 state.crashed = true;
@@ -99,7 +102,14 @@ impl Fuse {
                 state.crashed = true;
                 Turn::GoThenFail
             }
-            Some((_, Blow::FailOnce | Blow::FailFrom | Blow::CrashBefore | Blow::CrashAfter))
+            Some((
+                _,
+                Blow::FailOnce
+                | Blow::FailAfter
+                | Blow::FailFrom
+                | Blow::CrashBefore
+                | Blow::CrashAfter,
+            ))
             | None => Turn::Go,
         }
     }

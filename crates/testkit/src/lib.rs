@@ -5,7 +5,11 @@
 //! what `kill -9` looks like from outside.
 
 pub mod disk;
+pub mod fake_model;
 pub mod fuse;
+pub mod processes;
 
 pub use disk::FaultyDisk;
+pub use fake_model::FakeModel;
 pub use fuse::{Blow, Fuse};
+pub use processes::FaultyProcesses;

@@ -51,3 +51,35 @@ impl Clock {
         }
     }
 }
+
+/// The end of a wait. On the system's clock it is monotonic: a corrected wall clock neither cuts a wait
+/// short nor draws it out.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(End);
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    System(std::time::Instant),
+    Manual(i64),
+}
+
+impl Clock {
+    /// The end of a wait that begins now.
+    pub fn deadline(&self, after: Duration) -> Deadline {
+        Deadline(match self {
+            Self::System => End::System(std::time::Instant::now() + after),
+            Self::Manual(ms) => {
+                let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+                End::Manual(ms.load(Ordering::SeqCst).saturating_add(after))
+            }
+        })
+    }
+
+    /// Has that wait come to its end?
+    pub fn is_over(&self, deadline: &Deadline) -> bool {
+        match deadline.0 {
+            End::System(at) => std::time::Instant::now() >= at,
+            End::Manual(at) => self.now().unix_ms() >= at,
+        }
+    }
+}

@@ -163,6 +163,10 @@ pub trait Processes: Send + Sync + std::fmt::Debug {
     fn started(&self, pid: i32) -> Option<u64>;
     /// One variable of another process's environment; `None` when it has none or will not say.
     fn environment(&self, pid: i32, name: &str) -> Option<String>;
+    /// The command line of another process; empty when it will not say.
+    fn argv(&self, pid: i32) -> Vec<String>;
+    /// The working directory of another process.
+    fn cwd(&self, pid: i32) -> Option<Utf8PathBuf>;
     /// Every process that carries `name=value` in its environment.
     fn carrying(&self, name: &str, value: &str) -> Vec<ProcessId>;
     /// Signals a process, after its start time was compared; `false` when it is gone.
@@ -282,6 +286,19 @@ impl Processes for OsProcesses {
             .split(|b| *b == 0)
             .find_map(|entry| entry.strip_prefix(prefix.as_bytes()))
             .map(|value| String::from_utf8_lossy(value).into_owned())
+    }
+
+    fn argv(&self, pid: i32) -> Vec<String> {
+        let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = bytes.split(|b| *b == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let mut words: Vec<String> = words.collect();
+        words.pop();
+        words
+    }
+
+    fn cwd(&self, pid: i32) -> Option<Utf8PathBuf> {
+        let path = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+        Utf8PathBuf::from_path_buf(path).ok()
     }
 
     fn carrying(&self, name: &str, value: &str) -> Vec<ProcessId> {

@@ -53,6 +53,8 @@ pub struct Pane {
     pub in_mode: bool,
     /// How many clients are attached to the session.
     pub attached: u32,
+    /// The cursor's column and row.
+    pub cursor: (usize, usize),
     /// Title the program set: untrusted text.
     pub title: String,
 }
@@ -108,8 +110,8 @@ pub struct Client {
 pub struct View {
     /// The session's first pane.
     pub pane: Pane,
-    /// Visible rows, right-trimmed.
-    pub rows: Vec<String>,
+    /// The visible rows as captured, with their styles (`harness::screen` reads them).
+    pub text: String,
     /// Who is attached.
     pub clients: Vec<Client>,
 }
@@ -323,10 +325,7 @@ impl Tmux {
                 "-F",
                 CLIENT_FORMAT,
                 ";",
-                "capture-pane",
-                "-p",
-                "-t",
-                &pane,
+                "capture-pane", "-p", "-e", "-t", &pane,
             ],
             None,
         );
@@ -495,11 +494,11 @@ pub fn server_config(remain_on_exit: bool) -> String {
     )
 }
 
-const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{pane_title}";
+const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{cursor_x}\t#{cursor_y}\t#{pane_title}";
 const CLIENT_FORMAT: &str = "C\t#{client_readonly}\t#{client_activity}";
 
 fn read_pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(8, SEP);
+    let mut fields = line.splitn(10, SEP);
     (fields.next()? == "P").then_some(())?;
     Some(Pane {
         session: fields.next()?.to_owned(),
@@ -508,6 +507,7 @@ fn read_pane(line: &str) -> Option<Pane> {
         exit_status: fields.next()?.parse().ok(),
         in_mode: fields.next()? != "0",
         attached: fields.next()?.parse().ok()?,
+        cursor: (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?),
         title: fields.next()?.to_owned(),
     })
 }
@@ -531,8 +531,8 @@ fn read_panes(text: &str) -> Option<Snapshot> {
 fn read_view(text: &str, target: &TmuxTarget) -> Option<View> {
     let mut pane = None;
     let mut clients = Vec::new();
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.peek().copied() {
+    let mut rest = text;
+    while let Some((line, after)) = rest.split_once('\n') {
         if let Some(found) = read_pane(line).filter(|p| p.session == target.as_str()) {
             pane.get_or_insert(found);
         } else if let Some(client) = read_client(line) {
@@ -540,12 +540,11 @@ fn read_view(text: &str, target: &TmuxTarget) -> Option<View> {
         } else {
             break;
         }
-        lines.next();
+        rest = after;
     }
-    let rows = lines.map(|line| line.trim_end().to_owned()).collect();
     Some(View {
         pane: pane?,
-        rows,
+        text: rest.to_owned(),
         clients,
     })
 }

@@ -67,8 +67,9 @@ impl Value {
             "false" => return Value::Bool(false),
             _ => {}
         }
-        if let Some(int) = whole_number(text) {
-            return int.map_or_else(|| number(text), Value::Int);
+        if let Some((digits, radix)) = whole_number(text) {
+            let int = i128::from_str_radix(digits, radix);
+            return int.map_or_else(|_| number(text), Value::Int);
         }
         if is_decimal(text) || is_not_finite(text) {
             return number(text);
@@ -102,17 +103,17 @@ fn number(text: &str) -> Value {
     Value::Number(text.parse().unwrap_or(f64::NAN), text.to_owned())
 }
 
-/// `None` when it is no whole number; `Some(None)` when it is one that does not fit.
-fn whole_number(text: &str) -> Option<Option<i128>> {
+/// The sign and digits of a whole number, and their base; `None` when it is none.
+fn whole_number(text: &str) -> Option<(&str, u32)> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
             let fits = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
-            return fits.then(|| i128::from_str_radix(digits, radix).ok());
+            return fits.then_some((digits, radix));
         }
     }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let fits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    fits.then(|| text.parse().ok())
+    fits.then_some((text, 10))
 }
 
 fn is_decimal(text: &str) -> bool {

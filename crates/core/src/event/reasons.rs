@@ -113,6 +113,9 @@ words! {
         Transferred = "transferred",
     }
 
+    /// Why an ended item's local resources stay.
+    CleanupDeferredReason { NoActor = "no-actor", UnauthorizedActor = "unauthorized-actor" }
+
     /// How a checkout is made.
     Strategy { Worktree = "worktree", Clone = "clone", None = "none" }
     /// Why a checkout was not removed.

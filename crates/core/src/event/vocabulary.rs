@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::catalogue::{EventType, Field};
 use super::fields;
 use super::reasons::{
-    AbandonedReason, AdoptedWas, AutoclosedReason, ClosedVia, CommandWord, ConfirmedBy,
+    AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord, ConfirmedBy,
     ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason, DispatchVia, DuplicateBy,
     ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason, ReactionState,
     ReleasedVia, ResolvedBy, ResolvedOutcome, RetriedVia, RoutingDropReason, Runner, SavedWhy,
@@ -317,6 +317,10 @@ log_events! {
     /// The item ended, and its session with it.
     SessionAutoclosed = "session.autoclosed", Info,
     { work_item: Ref, reason: AutoclosedReason, merged: bool, moved_to: Option<String>, delivery_id: Option<String> }
+    /// The item ended, and its local resources were not given back, because nobody authorised ended it.
+    CleanupDeferred = "cleanup.deferred", Info,
+    { work_item: Ref, reason: CleanupDeferredReason, actor: Option<String>, closed_as: AutoclosedReason,
+      delivery_id: Option<String> }
     /// The tmux session was left for reading.
     SessionRetained = "session.retained", Info,
     { work_item: Ref, endpoint: Option<Ref>, tmux_target: String }

@@ -109,10 +109,6 @@ impl FieldValue for WorkItemRef {
     fn value(&self) -> Option<Value> {
         Some(Value::from(self.to_string()))
     }
-    #[allow(
-        clippy::panic,
-        reason = "samples are constants of this crate, all of them tried by a test"
-    )]
     fn sample(text: &str) -> Self {
         match text.parse() {
             Ok(item) => item,

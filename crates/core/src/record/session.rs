@@ -40,8 +40,8 @@ pub struct SessionRecord {
     /// What is being tried; only while `starting`.
     pub spawn: Option<SpawnIntent>,
     /// Process id of the pane's leader (DI-13).
-    pub pid: Option<u32>,
-    /// When that process started, as the operating system counts, so that a reused id is noticed.
+    pub pid: Option<i32>,
+    /// When that process started, in clock ticks since boot, so that a reused id is noticed.
     pub pid_start_time: Option<u64>,
     /// Sessions and links of the item's pull requests, in the order of the file.
     pub pull_requests: Vec<Endpoint>,
@@ -157,10 +157,10 @@ impl SessionRecord {
         if !cwd.is_empty() && !cwd.starts_with('/') {
             return Err(fields.bad("cwd", "is not an absolute path"));
         }
-        let pid = match fields.integer("pid")?.map(u32::try_from) {
+        let pid = match fields.integer("pid")?.map(i32::try_from) {
             None => None,
-            Some(Ok(pid)) => Some(pid),
-            Some(Err(_)) => return Err(fields.bad("pid", "is no process id")),
+            Some(Ok(pid @ 1..)) => Some(pid),
+            Some(Ok(_) | Err(_)) => return Err(fields.bad("pid", "is no process id")),
         };
         let pull_requests = if with_pull_requests {
             Self::read_pull_requests(fields, &item)?

@@ -506,12 +506,14 @@ fn two_entries_with_one_id_both_stay() {
     assert_eq!(back.entries.len(), 3);
 }
 
-/// Any JSON value, two levels deep, with whole numbers.
+/// Any JSON value, two levels deep.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
         "\\PC{0,12}".prop_map(Value::from),
     ];
     leaf.prop_recursive(2, 12, 4, |inner| {

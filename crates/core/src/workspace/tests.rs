@@ -67,6 +67,10 @@ fn di48_only_the_items_own_place_may_be_removed() {
 fn di45_below_is_by_whole_parts() {
     assert!(is_below("/w", "/w/a"));
     assert!(is_below("/", "/a"));
+    assert!(is_below("/w/", "/w/a"));
+    for root in ["", "w", "/w//", "/w/.."] {
+        assert!(!is_below(root, "/w/a"), "{root}");
+    }
     for path in ["/w", "/w/", "/wa", "/w/../x", "/w//x", "/w/./x", "w/a", ""] {
         assert!(!is_below("/w", path), "{path}");
     }
@@ -137,61 +141,57 @@ fn di46_branch_names_of_strangers() {
 
 #[test]
 fn clone_urls_by_protocol_and_override() {
-    let none = BTreeMap::new();
-    let octo = repo("octo/repo");
-    let url = |r: &RepoRef, p, o: &BTreeMap<String, String>| {
-        CloneSource::github(r, p, o).unwrap().as_str().to_owned()
+    let mut settings = Settings::default();
+    let url = |item: &str, settings: &Settings| {
+        let item = item.parse().unwrap();
+        CloneSource::of(&item, settings)
+            .unwrap()
+            .as_str()
+            .to_owned()
     };
+    let (octo, ported) = ("github:octo/repo#1", "github:ghe.example:8443/octo/repo#1");
+    assert_eq!(url(octo, &settings), "https://github.com/octo/repo.git");
     assert_eq!(
-        url(&octo, Protocol::Https, &none),
-        "https://github.com/octo/repo.git"
+        url(ported, &settings),
+        "https://ghe.example:8443/octo/repo.git"
     );
+    settings.routing.workspace.clone_protocol = CloneProtocol::Ssh;
+    assert_eq!(url(octo, &settings), "ssh://git@github.com/octo/repo.git");
     assert_eq!(
-        url(&octo, Protocol::Ssh, &none),
-        "ssh://git@github.com/octo/repo.git"
-    );
-    let ported = repo("ghe.example:8443/octo/repo");
-    assert_eq!(
-        url(&ported, Protocol::Ssh, &none),
+        url(ported, &settings),
         "ssh://git@ghe.example/octo/repo.git"
     );
-    let overrides = BTreeMap::from([
-        (
-            "github.com".to_owned(),
-            "file:///srv/mirror/{owner}/{repo}.git".to_owned(),
-        ),
-        (
-            "GitHub.com/Octo/Special".to_owned(),
-            "git@mirror:special.git".to_owned(),
-        ),
-    ]);
+    let urls = &mut settings.integrations.github.clone_urls;
+    for (from, to) in [
+        ("github.com", "file:///srv/mirror/{owner}/{repo}.git"),
+        ("GitHub.com/Octo/Special", "git@mirror:special.git"),
+    ] {
+        urls.insert(from.to_owned(), to.to_owned());
+    }
+    assert_eq!(url(octo, &settings), "file:///srv/mirror/octo/repo.git");
     assert_eq!(
-        url(&octo, Protocol::Ssh, &overrides),
-        "file:///srv/mirror/octo/repo.git"
-    );
-    assert_eq!(
-        url(&repo("octo/special"), Protocol::Https, &overrides),
+        url("github:octo/special#1", &settings),
         "git@mirror:special.git"
     );
     assert_eq!(
-        url(&ported, Protocol::Https, &overrides),
-        "https://ghe.example:8443/octo/repo.git"
+        url(ported, &settings),
+        "ssh://git@ghe.example/octo/repo.git"
     );
 }
 
 #[test]
 fn local_repositories_are_declared() {
-    let local = RepoRef::new("", "octo", "repo").unwrap();
-    let repos = BTreeMap::from([("Octo/Repo".to_owned(), "/srv/repo".to_owned())]);
+    let item = "local:octo/repo#1".parse().unwrap();
+    let mut settings = Settings::default();
     assert_eq!(
-        CloneSource::local(&local, &repos).unwrap().as_str(),
-        "/srv/repo"
-    );
-    assert_eq!(
-        CloneSource::local(&local, &BTreeMap::new())
-            .unwrap_err()
-            .to_string(),
+        CloneSource::of(&item, &settings).unwrap_err().to_string(),
         "tracker.local.repos has no entry for octo/repo"
+    );
+    let repos = &mut settings.tracker.local.repos;
+    repos.insert("Octo/Repo".to_owned(), "/srv/repo".to_owned());
+    assert_eq!(
+        CloneSource::of(&item, &settings).unwrap().as_str(),
+        "/srv/repo"
     );
 }
 

@@ -175,7 +175,7 @@ impl Engine {
         let scope = Scope::Item(gathered.item.clone());
         let parked = self.0.parts.inbox.parked(&scope).ok().flatten();
         let was = parked.and_then(|parked| LimitReason::parse(&parked.reason));
-        if !self.release(held, gathered, Some(actor.to_owned()), ReleasedVia::Cli) {
+        if !self.release(gathered, Some(actor.to_owned()), ReleasedVia::Cli) {
             return VerbDeed::Failed("the limit could not be taken away".to_owned());
         }
         if resume {

@@ -70,17 +70,16 @@ impl Git {
             },
             StartFrom::PullRef => self.pull_ref(repository, request, give_way)?,
         };
-        let base = match base {
-            Some(commit) => Some(commit),
-            None => {
-                if request.start != StartFrom::DefaultBranch {
-                    note = Some(
-                        "the pull request's commits cannot be fetched; started from the default branch"
-                            .to_owned(),
-                    );
-                }
-                self.default_base(repository, just_cloned, give_way)?
+        let base = if base.is_some() {
+            base
+        } else {
+            if request.start != StartFrom::DefaultBranch {
+                note = Some(
+                    "the pull request's commits cannot be fetched; started from the default branch"
+                        .to_owned(),
+                );
             }
+            self.default_base(repository, just_cloned, give_way)?
         };
         let own = request.slug.branch();
         if !taken.contains(&own) {
@@ -144,7 +143,7 @@ impl Git {
         if self.ask_whether(self.call(repository, args))?.is_some() {
             let name = format!("refs/heads/{branch}");
             let update = self.call(repository, ["update-ref", &name, newer, old]);
-            self.ask_mending(update, &|| false, &[repository])?;
+            self.ask_mending(update, &|| false)?;
         }
         Ok(())
     }
@@ -172,7 +171,7 @@ impl Git {
         let kept = format!("refs/the-loop/pull/{}", request.item.number());
         let spec = format!("+refs/pull/{}/head:{kept}", request.item.number());
         let args = ["fetch", "--quiet", "--no-tags", "origin", &spec];
-        match self.ask_mending(self.network_call(repository, args), give_way, &[repository]) {
+        match self.ask_mending(self.network_call(repository, args), give_way) {
             Ok(_) => Ok(self.commit_of(repository, &kept)?),
             Err(e) if e.to_string().contains("couldn't find remote ref") => Ok(None),
             Err(e) => Err(e),
@@ -224,12 +223,12 @@ impl Git {
 fn parse_remote_head(said: &str) -> (Option<&str>, Option<&str>) {
     let (mut branch, mut commit) = (None, None);
     for line in said.lines() {
-        match line.split_once('\t') {
-            Some((left, "HEAD")) => match left.strip_prefix("ref: refs/heads/") {
-                Some(name) => branch = Some(name),
-                None => commit = Some(left),
-            },
-            Some(_) | None => {}
+        let Some((left, "HEAD")) = line.split_once('\t') else {
+            continue;
+        };
+        match left.strip_prefix("ref: refs/heads/") {
+            Some(name) => branch = Some(name),
+            None => commit = Some(left),
         }
     }
     (branch, commit)

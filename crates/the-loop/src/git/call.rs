@@ -4,14 +4,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use the_loop_core::workspace::{is_below, strip_userinfo};
+use the_loop_core::workspace::strip_userinfo;
 
 use super::WorkspaceError;
 use crate::process::{Answer, Call, NoAnswer, Signal};
 use crate::world::World;
 
 /// Time of a call that touches neither the network nor the bulk of a repository.
-const QUICK: Duration = Duration::from_secs(60);
+const QUICK: Duration = Duration::from_mins(1);
 /// How often slow outside work asks whether it should give way (ST-25).
 const GIVE_WAY_EVERY: Duration = Duration::from_millis(250);
 /// How long a git that was told to end may take before it is ended.
@@ -238,14 +238,12 @@ impl Git {
         }
     }
 
-    /// Runs a call that takes locks in a repository we may mend: when it fails on a lock that a
+    /// Runs a call that takes locks in the repository it works in: when it fails on a lock that a
     /// process left behind which is no more, the lock is removed and the call made once more.
-    /// `around`: the directories a git that holds such a lock works in.
     pub(super) fn ask_mending(
         &self,
         call: Call,
         give_way: &dyn Fn() -> bool,
-        around: &[&Utf8Path],
     ) -> Result<String, WorkspaceError> {
         let first = self.ask_patiently(call.clone(), give_way);
         let words = match &first {
@@ -253,16 +251,11 @@ impl Git {
             Ok(_) | Err(WorkspaceError::GaveWay) => return first,
         };
         let dir = call.cwd.clone().unwrap_or_default();
-        let Some(lock) = lock_in(words).map(|lock| dir.join(lock)) else {
-            return first;
-        };
-        let ours = around
-            .iter()
-            .any(|root| is_below(root.as_str(), lock.as_str()));
-        if ours && self.clear_dead_lock(&lock, around) {
-            self.ask_patiently(call, give_way)
-        } else {
-            first
+        match lock_in(words).map(|lock| dir.join(lock)) {
+            Some(lock) if self.clear_repository_lock(&dir, &lock) => {
+                self.ask_patiently(call, give_way)
+            }
+            Some(_) | None => first,
         }
     }
 }

@@ -3,10 +3,9 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::ids::RepoRef;
 use the_loop_core::workspace::{
-    self, CloneSource, StartFrom, Strategy, is_making_name, making_name, same_repository,
+    self, CloneSource, StartFrom, Strategy, is_making_name, same_repository,
 };
 
-use super::branch::{Choice, From};
 use super::call::Git;
 use super::survey::Facts;
 use super::sweep::{MAKING_REASON, io_error};
@@ -16,7 +15,7 @@ use crate::disk::Kind;
 /// Where one item's checkout lies. All parts below the root were checked to be directories of ours.
 pub(super) struct Place<'a> {
     pub request: &'a WorkspaceRequest,
-    root: &'a Utf8Path,
+    pub root: &'a Utf8Path,
     real_root: Utf8PathBuf,
     below: String,
 }
@@ -52,14 +51,14 @@ impl<'a> Place<'a> {
     pub(super) fn real_holder(&self) -> Utf8PathBuf {
         self.real_root.join(self.holder_below())
     }
-    /// The temporary name and the slug of a worktree that was never renamed to its place.
-    pub(super) fn half_made<'p>(&self, path: &'p Utf8Path) -> Option<(&'p str, &'p str)> {
+    /// The slug of a worktree that was never renamed to its place.
+    pub(super) fn half_made<'p>(&self, path: &'p Utf8Path) -> Option<&'p str> {
         let (name, slug) = path
             .strip_prefix(self.real_holder())
             .ok()?
             .as_str()
             .split_once('/')?;
-        is_making_name(self.repo(), name).then_some((name, slug))
+        is_making_name(self.repo(), name).then_some(slug)
     }
 }
 
@@ -190,9 +189,7 @@ impl Git {
         }
         let dot_git = disk.meta(&path.join(".git")).map_err(io_error(&path))?;
         if dot_git.is_none() {
-            // A rename over it succeeds only when it is truly empty.
-            let empty = disk.list(&path).map_err(io_error(&path))?.is_empty();
-            return if empty {
+            return if self.remove_empty(&path) {
                 Ok(None)
             } else {
                 Err(in_the_way(&path))
@@ -238,7 +235,7 @@ impl Git {
     }
 
     /// Is its origin the repository it should be? Another protocol or spelling is taken over.
-    fn check_remote(
+    pub(super) fn check_remote(
         &self,
         repository: &Utf8Path,
         source: &CloneSource,
@@ -256,7 +253,7 @@ impl Git {
             )));
         }
         let args = ["remote", "set-url", "origin", source.as_str()];
-        self.ask_mending(self.call(repository, args), &|| false, &[repository])?;
+        self.ask_mending(self.call(repository, args), &|| false)?;
         Ok(())
     }
 
@@ -304,7 +301,12 @@ impl Git {
         } else {
             None
         };
-        self.fetch(&path, give_way)?;
+        match self.fetch(&path, give_way) {
+            Err(WorkspaceError::GaveWay) => return Err(WorkspaceError::GaveWay),
+            // What is there can be worked in; the next time may find the remote.
+            Err(e) => return stays(&e.to_string()),
+            Ok(()) => {}
+        }
         if self.remote_branch(&path, head)?.is_none() {
             return stays("the remote has no such branch");
         }
@@ -317,210 +319,9 @@ impl Git {
         let facts = self.facts(&path)?;
         Ok(prepared(place, &facts, false, choice.note))
     }
-
-    fn fetch(
-        &self,
-        repository: &Utf8Path,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<(), WorkspaceError> {
-        let args = ["fetch", "--quiet", "--prune", "origin"];
-        let call = self.network_call(repository, args);
-        self.ask_mending(call, give_way, &[repository]).map(drop)
-    }
-
-    /// The branches that worktrees other than `own` hold.
-    fn taken(&self, repository: &Utf8Path, own: &Utf8Path) -> Result<Vec<String>, WorkspaceError> {
-        let entries = self.worktrees(repository)?;
-        let others = entries.into_iter().filter(|entry| entry.path != own);
-        Ok(others.filter_map(|entry| entry.branch).collect())
-    }
-
-    /// Clones into a directory that is not there yet. No file is written and no branch is held, so
-    /// that every branch can be checked out somewhere.
-    fn clone(
-        &self,
-        source: &CloneSource,
-        into: &Utf8Path,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<(), WorkspaceError> {
-        let args = [
-            "clone",
-            "--quiet",
-            "--no-checkout",
-            "--origin",
-            "origin",
-            "--",
-            source.as_str(),
-            into.as_str(),
-        ];
-        let above = into.parent().unwrap_or(into);
-        self.ask_patiently(self.network_call(above, args), give_way)?;
-        Ok(())
-    }
-
-    /// Makes the shared clone, or checks and fetches the one that is there. Was it made just now?
-    fn shared_clone(
-        &self,
-        place: &Place<'_>,
-        source: &CloneSource,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<bool, WorkspaceError> {
-        let shared = place.shared();
-        let disk = &self.world.disk;
-        let above = shared.parent().unwrap_or(place.root);
-        for name in disk.list(above).map_err(io_error(above))? {
-            if is_making_name(place.repo(), &name) {
-                self.delete(&above.join(name))?;
-            }
-        }
-        if disk.meta(&shared).map_err(io_error(&shared))?.is_some() {
-            let facts = self.facts(&shared)?;
-            let real = disk.canonicalize(&shared).map_err(io_error(&shared))?;
-            if facts.common != real.join(".git") && facts.common != real {
-                return Err(in_the_way(&shared));
-            }
-            self.check_remote(&shared, source)?;
-            self.fetch(&shared, give_way)?;
-            return Ok(false);
-        }
-        let making = above.join(making_name(place.repo(), &self.world.ids.hex::<4>()));
-        self.clone(source, &making, give_way)?;
-        if let Some(commit) = self.commit_of(&making, "HEAD")? {
-            let args = ["update-ref", "--no-deref", "HEAD", &commit];
-            self.ask(self.call(&making, args))?;
-        }
-        disk.rename(&making, &shared).map_err(io_error(&shared))?;
-        Ok(true)
-    }
-
-    fn make_worktree(
-        &self,
-        place: &Place<'_>,
-        source: &CloneSource,
-        lock: CloneLock<'_>,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<Option<String>, WorkspaceError> {
-        let _held = lock().map_err(WorkspaceError::TryLater)?;
-        let just_cloned = self.shared_clone(place, source, give_way)?;
-        let shared = place.shared();
-        self.sweep(place, Some(&shared))?;
-        let taken = self.taken(&shared, &place.real_path())?;
-        let choice = self.choose(&shared, place.request, &taken, just_cloned, give_way)?;
-        let name = making_name(place.repo(), &self.world.ids.hex::<4>());
-        let holder = place.holder().join(name);
-        let disk = &self.world.disk;
-        disk.create_dir_all(&holder).map_err(io_error(&holder))?;
-        let making = holder.join(place.request.slug.as_str());
-        let path = place.path();
-        let put = self
-            .add_worktree(&shared, &making, &choice, give_way)
-            .and_then(|()| disk.rename(&making, &path).map_err(io_error(&path)));
-        if let Err(e) = put {
-            // The next attempt sweeps as well; this one only saves the space until then.
-            let _ = self.sweep(place, Some(&shared));
-            return Err(e);
-        }
-        self.settle(&shared, &place.real_path())?;
-        self.delete(&holder)?;
-        Ok(choice.note)
-    }
-
-    fn add_worktree(
-        &self,
-        shared: &Utf8Path,
-        making: &Utf8Path,
-        choice: &Choice,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<(), WorkspaceError> {
-        let branch = choice.branch.as_str();
-        let remote = format!("origin/{branch}");
-        let mut args = vec![
-            "worktree",
-            "add",
-            "--quiet",
-            "--lock",
-            "--reason",
-            MAKING_REASON,
-        ];
-        match &choice.from {
-            From::Existing => args.extend([making.as_str(), branch]),
-            From::Remote(_) => args.extend(["--track", "-b", branch, making.as_str(), &remote]),
-            From::Commit(commit) => {
-                args.extend(["--no-track", "-b", branch, making.as_str(), commit]);
-            }
-            From::Nothing => args.extend(["--orphan", "-b", branch, making.as_str()]),
-        }
-        let made = self.ask_mending(self.slow_call(shared, args), give_way, &[shared]);
-        match made {
-            Err(e) if e.to_string().contains("unknown option `orphan'") => {
-                Err(WorkspaceError::NeedsOperator(
-                    "the repository has no commit yet, and this git is too old for that: push a first commit"
-                        .to_owned(),
-                ))
-            }
-            Ok(_) | Err(_) => made.map(drop),
-        }
-    }
-
-    fn make_clone(
-        &self,
-        place: &Place<'_>,
-        source: &CloneSource,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<Option<String>, WorkspaceError> {
-        self.sweep(place, None)?;
-        let path = place.path();
-        let name = making_name(place.repo(), &self.world.ids.hex::<4>());
-        let making = place.holder().join(name);
-        let make = || {
-            self.clone(source, &making, give_way)?;
-            let choice = self.choose(&making, place.request, &[], true, give_way)?;
-            self.check_out(&making, &choice, give_way)?;
-            let renamed = self.world.disk.rename(&making, &path);
-            renamed.map_err(io_error(&path))?;
-            Ok(choice.note)
-        };
-        make().inspect_err(|_| {
-            let _ = self.delete(&making);
-        })
-    }
-
-    /// Puts a checkout on a branch.
-    fn check_out(
-        &self,
-        path: &Utf8Path,
-        choice: &Choice,
-        give_way: &dyn Fn() -> bool,
-    ) -> Result<(), WorkspaceError> {
-        let branch = choice.branch.as_str();
-        let remote = format!("origin/{branch}");
-        let unborn = format!("refs/heads/{branch}");
-        let args = match &choice.from {
-            From::Existing => vec!["checkout", "--quiet", branch, "--"],
-            From::Remote(_) => {
-                vec![
-                    "checkout", "--quiet", "--track", "-b", branch, &remote, "--",
-                ]
-            }
-            From::Commit(commit) => {
-                vec![
-                    "checkout",
-                    "--quiet",
-                    "--no-track",
-                    "-b",
-                    branch,
-                    commit,
-                    "--",
-                ]
-            }
-            From::Nothing => vec!["symbolic-ref", "HEAD", &unborn],
-        };
-        let call = self.slow_call(path, args);
-        self.ask_mending(call, give_way, &[path]).map(drop)
-    }
 }
 
-fn in_the_way(path: &Utf8Path) -> WorkspaceError {
+pub(super) fn in_the_way(path: &Utf8Path) -> WorkspaceError {
     WorkspaceError::NeedsOperator(format!(
         "{path} is in the way: it is no checkout of this repository; move it away"
     ))

@@ -11,14 +11,15 @@ use the_loop_core::workspace::{CloneSource, StartFrom, Strategy};
 use crate::store::saved::SavedManifest;
 
 mod branch;
+mod bundle;
 mod call;
 mod checkout;
+mod make;
 mod remove;
 mod save;
+mod status;
 mod survey;
 mod sweep;
-#[cfg(test)]
-mod tests;
 
 pub use call::Git;
 

@@ -2,14 +2,13 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::workspace::{
-    Strategy, Why, is_making_name, making_name, shared_clone_path, workspace_of,
+    SavedWhy, Strategy, is_making_name, making_name, shared_clone_path, workspace_of,
 };
 
 use super::call::Git;
 use super::sweep::io_error;
 use super::{Checkout, CloneLock, RemoveError, Removed, WorkspaceError};
 use crate::disk::Kind;
-use crate::process::Call;
 use crate::store::saved::{SavedManifest, SavedStore};
 
 impl Git {
@@ -20,7 +19,7 @@ impl Git {
         store: &SavedStore,
         lock: CloneLock<'_>,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
         discard: bool,
     ) -> Result<Removed, RemoveError> {
         let root = self.own(checkout)?;
@@ -128,8 +127,7 @@ impl Git {
         self.delete_leftovers(above, checkout)?;
         // Only empty directories go, up to the item's own; what else is in them keeps them.
         for dir in above.ancestors().take(3) {
-            let rmdir = Call::new("rmdir", ["--", dir.as_str()]).cwd(root);
-            if !self.world.processes.run(&rmdir).ok() {
+            if !self.remove_empty(dir) {
                 break;
             }
         }

@@ -5,15 +5,16 @@
 //! the bundle live in a scratch directory that goes when the bundle is made.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::ids::Slug;
-use the_loop_core::workspace::{Why, strip_userinfo};
+use the_loop_core::workspace::{SavedWhy, strip_userinfo};
 
 use super::Checkout;
+use super::bundle::{parse_heads, quoted};
 use super::call::{Git, GitError};
-use super::survey::{Facts, Hidden, Survey};
+use super::status::Hidden;
+use super::survey::{Facts, Survey};
 use crate::process::Call;
 use crate::store::saved::{Saved, SavedFiles, SavedManifest, SavedRefs, SavedStore};
 
@@ -21,28 +22,24 @@ use crate::store::saved::{Saved, SavedFiles, SavedManifest, SavedRefs, SavedStor
 const SCRATCH: &str = "the-loop-save";
 /// How often a checkout is saved that changes meanwhile.
 const ATTEMPTS_MAX: usize = 3;
-/// Bytes of a bundle's header that are read: its refs and what it requires.
-const HEADER_BYTES_MAX: u64 = 16 << 20;
-/// Commits on a remote that a bundle is told to leave out; further ones only make it larger.
-const EXCLUDED_MAX: usize = 5000;
 /// Where the refs of a bundle are.
 const REFS: &str = "refs/the-loop/saved";
 
 /// One checkout while it is being saved.
-struct Saving<'a> {
-    git: &'a Git,
+pub(super) struct Saving<'a> {
+    pub git: &'a Git,
     path: &'a Utf8Path,
     slug: &'a Slug,
-    scratch: Utf8PathBuf,
+    pub scratch: Utf8PathBuf,
     /// The objects of the checkout's repository.
-    objects: Utf8PathBuf,
+    pub objects: Utf8PathBuf,
 }
 
 /// What a checkout holds at one instant.
 #[derive(Debug, PartialEq, Eq)]
-struct Snapshot {
+pub(super) struct Snapshot {
     /// Every ref of the bundle, by full name.
-    refs: BTreeMap<String, String>,
+    pub refs: BTreeMap<String, String>,
     files: SavedFiles,
     /// Is anything in it that would be lost?
     worth_saving: bool,
@@ -56,7 +53,7 @@ impl Git {
         &self,
         store: &SavedStore,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
     ) -> Result<Option<SavedManifest>, String> {
         let path = &checkout.path;
         let survey = self.survey(path)?;
@@ -83,7 +80,7 @@ impl Saving<'_> {
         &self,
         store: &SavedStore,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
         mut survey: Survey,
     ) -> Result<Option<SavedManifest>, String> {
         for _ in 0..ATTEMPTS_MAX {
@@ -152,7 +149,7 @@ impl Saving<'_> {
     }
 
     /// A call in the checkout that reads its objects, writes into our store and uses our index.
-    fn call<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
+    pub(super) fn call<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
         let settings = [
             "-c",
             "core.splitIndex=false",
@@ -168,7 +165,7 @@ impl Saving<'_> {
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects))
     }
 
-    fn text(&self, call: Call) -> Result<String, String> {
+    pub(super) fn text(&self, call: Call) -> Result<String, String> {
         self.git.ask_text(call).map_err(|e: GitError| e.to_string())
     }
 
@@ -343,7 +340,7 @@ impl Saving<'_> {
         &self,
         store: &SavedStore,
         checkout: &Checkout,
-        why: Why,
+        why: SavedWhy,
         survey: &Survey,
         snapshot: &Snapshot,
     ) -> Result<SavedManifest, String> {
@@ -382,131 +379,6 @@ impl Saving<'_> {
             files: snapshot.files,
         })
     }
-
-    /// An empty repository beside the checkout's, that sees its objects.
-    fn repository(&self, name: &str, facts: &Facts) -> Result<Utf8PathBuf, String> {
-        let dir = self.scratch.join(name);
-        let format = format!("--object-format={}", facts.format);
-        let mut args = vec!["init", "--quiet", "--bare", "--template="];
-        if facts.format != "sha1" {
-            args.push(&format);
-        }
-        args.push(dir.as_str());
-        self.text(self.git.call(&self.scratch, args))?;
-        let disk = &self.git.world.disk;
-        match disk.read(&facts.common.join("shallow"), HEADER_BYTES_MAX) {
-            Ok(bytes) => disk
-                .create_new(&dir.join("shallow"), &bytes, 0o600)
-                .map_err(|e| format!("{dir}: {e}"))?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(format!("{}/shallow: {e}", facts.common)),
-        }
-        Ok(dir)
-    }
-
-    fn in_repository<'a>(
-        &self,
-        dir: &Utf8Path,
-        objects: String,
-        args: impl IntoIterator<Item = &'a str>,
-    ) -> Call {
-        self.git
-            .slow_call(dir, args)
-            .env("GIT_DIR", dir.as_str())
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects)
-    }
-
-    fn write_bundle(
-        &self,
-        file: &Utf8Path,
-        survey: &Survey,
-        snapshot: &Snapshot,
-    ) -> Result<(), String> {
-        let dir = self.repository("bundle.git", &survey.facts)?;
-        let objects = format!(
-            "{}:{}",
-            quoted(&self.scratch.join("objects")),
-            quoted(&self.objects)
-        );
-        let update: String = snapshot
-            .refs
-            .iter()
-            .map(|(name, commit)| format!("create {name} {commit}\n"))
-            .collect();
-        let call = self.in_repository(&dir, objects.clone(), ["update-ref", "--stdin"]);
-        self.text(call.stdin(update))?;
-        let excluded = self.excluded(survey)?;
-        let mut args = vec!["bundle", "create", "--quiet", file.as_str()];
-        args.extend(snapshot.refs.keys().map(String::as_str));
-        args.extend(excluded.iter().map(String::as_str));
-        self.text(self.in_repository(&dir, objects, args)).map(drop)
-    }
-
-    /// Commits on a remote, as `^id`, that the bundle builds on instead of holding them. The commit
-    /// that is checked out is never among what these reach, so that its ref is always in the bundle.
-    fn excluded(&self, survey: &Survey) -> Result<Vec<String>, String> {
-        let pushed = survey
-            .facts
-            .head
-            .as_ref()
-            .filter(|head| !survey.commits.contains(head));
-        let mut excluded = Vec::new();
-        for commit in survey.boundary.iter().take(EXCLUDED_MAX) {
-            let reaches = match pushed {
-                Some(head) => {
-                    let args = ["merge-base", "--is-ancestor", head, commit];
-                    let answer = self.git.ask_whether(self.call(args));
-                    answer.map_err(|e| e.to_string())?.is_some()
-                }
-                None => false,
-            };
-            if !reaches {
-                excluded.push(format!("^{commit}"));
-            }
-        }
-        if let Some(head) = pushed {
-            let parents = self.text(self.call(["rev-parse", &format!("{head}^@")]))?;
-            excluded.extend(parents.lines().map(|parent| format!("^{parent}")));
-        }
-        Ok(excluded)
-    }
-
-    /// Unpacks the bundle into an empty repository that sees nothing but what the checkout's had
-    /// before, and follows every object of it. Answers with the commits that it requires.
-    fn verify(
-        &self,
-        file: &Utf8Path,
-        facts: &Facts,
-        snapshot: &Snapshot,
-    ) -> Result<Vec<String>, String> {
-        let header = self
-            .git
-            .world
-            .disk
-            .read_from(file, 0, HEADER_BYTES_MAX)
-            .map_err(|e| format!("{file}: {e}"))?;
-        let requires = parse_requires(&header);
-        let dir = self.repository("check.git", facts)?;
-        let objects = quoted(&self.objects);
-        let run = |args: Vec<&str>| self.in_repository(&dir, objects.clone(), args);
-        let update: String = requires
-            .iter()
-            .enumerate()
-            .map(|(n, commit)| format!("create refs/required/{n} {commit}\n"))
-            .collect();
-        self.text(run(vec!["update-ref", "--stdin"]).stdin(update))?;
-        self.text(run(vec!["bundle", "verify", "--quiet", file.as_str()]))?;
-        let heads = self.text(run(vec!["bundle", "unbundle", file.as_str()]))?;
-        if parse_heads(&heads) != snapshot.refs {
-            return Err(format!("{file} does not hold all it should"));
-        }
-        let mut args = vec!["rev-list", "--objects", "--quiet"];
-        args.extend(snapshot.refs.values().map(String::as_str));
-        args.push("--not");
-        args.extend(requires.iter().map(String::as_str));
-        self.text(run(args))?;
-        Ok(requires)
-    }
 }
 
 /// What is staged, as `git update-index --index-info` reads it. Of a file in conflict it is our side;
@@ -531,29 +403,4 @@ fn joined(paths: &[Vec<u8>]) -> Vec<u8> {
         out.push(0);
     }
     out
-}
-
-/// A path in a list of object directories: quoted, so that a `:` in it separates nothing.
-fn quoted(path: &Utf8Path) -> String {
-    let escaped = path.as_str().replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{escaped}\"")
-}
-
-/// `<commit> <ref>` lines.
-fn parse_heads(said: &str) -> BTreeMap<String, String> {
-    said.lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(commit, name)| (name.to_owned(), commit.to_owned()))
-        .collect()
-}
-
-/// The commits that a bundle says it builds on.
-fn parse_requires(header: &[u8]) -> Vec<String> {
-    header
-        .split(|b| *b == b'\n')
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| std::str::from_utf8(line).ok()?.strip_prefix('-'))
-        .filter_map(|line| line.split(' ').next())
-        .map(ToOwned::to_owned)
-        .collect()
 }

@@ -14,7 +14,7 @@ use crate::process::Call;
 /// The lock that keeps `git worktree prune` and `git gc` off a worktree until it is in its place.
 pub(super) const MAKING_REASON: &str = "the-loop is making this checkout";
 /// Where processes cannot be looked at, a lock of git's is dead after this long.
-const LOCK_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+const LOCK_AGE_MAX: Duration = Duration::from_hours(1);
 
 /// One line group of `git worktree list --porcelain`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,11 +45,10 @@ impl Git {
         path: &Utf8Path,
     ) -> Result<(), WorkspaceError> {
         let quick = || false;
-        let around = [repository, path];
         let repair = self.call(repository, ["worktree", "repair", path.as_str()]);
-        self.ask_mending(repair, &quick, &around)?;
+        self.ask_mending(repair, &quick)?;
         let unlock = self.call(repository, ["worktree", "unlock", path.as_str()]);
-        match self.ask_mending(unlock, &quick, &around) {
+        match self.ask_mending(unlock, &quick) {
             Err(e) if !e.to_string().contains("is not locked") => Err(e),
             Ok(_) | Err(_) => Ok(()),
         }
@@ -74,7 +73,7 @@ impl Git {
         };
         let home = place.real_holder().join(&place.repo().name);
         for entry in self.worktrees(repository)? {
-            let Some((name, slug)) = place.half_made(&entry.path) else {
+            let Some(slug) = place.half_made(&entry.path) else {
                 if entry.path == place.real_path() && self.is_absent(&entry.path)? {
                     self.forget(repository, &entry.path)?;
                 }
@@ -93,7 +92,6 @@ impl Git {
             if still && self.is_absent(&entry.path)? {
                 self.forget(repository, &entry.path)?;
             }
-            debug_assert!(is_making_name(place.repo(), name));
         }
         Ok(())
     }
@@ -125,16 +123,40 @@ impl Git {
         let Ok(Some(seen)) = disk.meta(lock) else {
             return true;
         };
-        let dead = match self.git_works_in(around) {
-            Some(works) => !works,
-            None => {
+        let dead = self.git_works_in(around).map_or_else(
+            || {
                 let age = self.world.clock.now().unix_ms() - seen.modified_ms;
                 u128::try_from(age).is_ok_and(|age| age > LOCK_AGE_MAX.as_millis())
-            }
-        };
+            },
+            |works| !works,
+        );
         // Another one that came meanwhile is another file.
         let same = matches!(disk.meta(lock), Ok(Some(now)) if now == seen);
         dead && same && disk.remove(lock).is_ok()
+    }
+
+    /// Removes a dead lock that all worktrees of the repository at `dir` share; `false` when it may
+    /// still be held, or is no lock of that repository.
+    pub(super) fn clear_repository_lock(&self, dir: &Utf8Path, lock: &Utf8Path) -> bool {
+        let (Ok(facts), Ok(entries)) = (self.facts(dir), self.worktrees(dir)) else {
+            return false;
+        };
+        let around: Vec<&Utf8Path> = entries
+            .iter()
+            .map(|entry| entry.path.as_path())
+            .chain([dir])
+            .collect();
+        let above = lock
+            .parent()
+            .and_then(|dir| self.world.disk.canonicalize(dir).ok());
+        above.is_some_and(|above| above.starts_with(&facts.common))
+            && self.clear_dead_lock(lock, &around)
+    }
+
+    /// Removes a directory that is truly empty; `false` when it is not.
+    pub(super) fn remove_empty(&self, dir: &Utf8Path) -> bool {
+        let rmdir = Call::new("rmdir", ["--", dir.as_str()]);
+        self.world.processes.run(&rmdir).ok()
     }
 
     /// Does a git run in one of these directories? `None` where processes cannot be looked at.

@@ -129,8 +129,8 @@ pub struct Place {
     pub cwd: Utf8PathBuf,
     /// `local/hooks/<slug>.jsonl`.
     pub hook_file: Utf8PathBuf,
-    /// `local/demo`.
-    pub demo_dir: Utf8PathBuf,
+    /// `local/demo/<id>.jsonl`.
+    pub demo_transcript: Utf8PathBuf,
     /// `HOME` of the pane.
     pub home: Option<Utf8PathBuf>,
     /// `CLAUDE_CONFIG_DIR` of the pane.
@@ -228,7 +228,7 @@ impl Adapter {
         let from = self.input_line(screen).map_or(0, |rows| rows.end + 1);
         let rows = &screen.rows[from..];
         let shows = |text: &&str| rows.iter().any(|row| row.contains(*text));
-        let fits = |dialog: &&KnownDialog| dialog.shows.iter().all(|text| shows(text));
+        let fits = |dialog: &&KnownDialog| dialog.shows.iter().all(&shows);
         self.declaration().dialogs.iter().find(fits)
     }
 
@@ -267,7 +267,7 @@ impl Adapter {
     pub fn transcript_path(self, place: &Place) -> Option<Utf8PathBuf> {
         match self {
             Self::Claude => claude::transcript_path(place),
-            Self::Demo => Some(demo::transcript_path(&place.demo_dir, &place.session_id)),
+            Self::Demo => Some(place.demo_transcript.clone()),
         }
     }
 }

@@ -69,7 +69,7 @@ const DIALOGS: &[KnownDialog] = &[
     dialog(
         "bypass-permissions",
         WaitingKind::Dialog,
-        &["Bypass Permissions mode", "Yes, I accept"],
+        &["Bypass Permissions", "Yes, I accept"],
     ),
     dialog(
         "onboarding",
@@ -77,11 +77,6 @@ const DIALOGS: &[KnownDialog] = &[
         &["Choose the text style that looks best"],
     ),
     dialog("login", WaitingKind::Dialog, &["Select login method"]),
-    dialog(
-        "permission",
-        WaitingKind::Permission,
-        &["Do you want to", "❯ 1. Yes", "Esc to cancel"],
-    ),
     dialog(
         "permission",
         WaitingKind::Permission,
@@ -270,8 +265,13 @@ pub fn hook_state(line: &HookLine) -> Option<AgentState> {
             Some("question") => WaitingKind::Question,
             Some(_) | None => WaitingKind::Permission,
         })),
-        // Its other notifications come seconds late and could speak of a dialog that is answered.
-        "Notification" => (kind == Some("idle_prompt")).then_some(AgentState::Idle),
+        // Most notifications come seconds late: they could speak of a dialog that is answered, or, a
+        // minute after a turn that failed, of an idle that is none.
+        // These two end a missing login and a usage limit.
+        "Notification" => match kind {
+            Some("auth_success" | "quota_auto_resume_fired") => Some(AgentState::Idle),
+            Some(_) | None => None,
+        },
         "Stop" => Some(AgentState::Idle),
         "StopFailure" => Some(match kind {
             Some("rate_limit" | "billing_error" | "account_on_hold") => {
@@ -342,3 +342,6 @@ pub fn screen_state(screen: &ScreenView) -> Option<(AgentState, Duration)> {
         Some((AgentState::Idle, DRAWN_BEFORE_READING))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use the_loop_core::time::Timestamp;
 
 use super::tail::LineTail;
 use crate::disk::Disk;
+use crate::store::layout::Layout;
 use crate::world::World;
 
 /// Bytes of a hook's input; what is over is thrown away, and the line tells the hook's name alone.
@@ -184,7 +185,7 @@ pub fn hook_file_of(world: &World, slug: Option<&str>) -> Option<Utf8PathBuf> {
             .slug(),
     };
     root.is_absolute()
-        .then(|| root.join("local/hooks").join(format!("{slug}.jsonl")))
+        .then(|| Layout::new(root).hook_file(&slug))
 }
 
 /// Reads the input to its end, or until it has been silent for too long.
@@ -276,3 +277,6 @@ impl HookTail {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests;

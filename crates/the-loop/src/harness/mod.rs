@@ -11,6 +11,8 @@ pub mod hook;
 pub mod pane_exec;
 pub mod screen;
 pub mod tail;
+#[cfg(test)]
+mod testing;
 pub mod transcript;
 pub mod trust;
 pub mod watch;

@@ -164,3 +164,6 @@ fn read_and_remove(world: &World, file: &Utf8Path) -> Result<LaunchFile, String>
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,6 @@ pub struct ScreenView {
     pub rows: Vec<String>,
     /// The same rows without what is drawn faint: hints and placeholders are, what a person typed is not.
     pub solid: Vec<String>,
-    /// The cursor's column and row, where tmux told.
-    pub cursor: Option<(usize, usize)>,
     /// The pane's title.
     pub title: String,
     /// Has the pane's process ended?
@@ -31,13 +29,7 @@ struct Pen {
 impl ScreenView {
     /// Reads what `capture-pane -p -e` printed. Text captured without `-e` works too; then placeholders
     /// look like drafts.
-    pub fn parse(
-        captured: &str,
-        title: &str,
-        cursor: Option<(usize, usize)>,
-        dead: bool,
-        at: Timestamp,
-    ) -> Self {
+    pub fn parse(captured: &str, title: &str, dead: bool, at: Timestamp) -> Self {
         let mut pen = Pen::default();
         let (rows, solid) = captured
             .lines()
@@ -46,7 +38,6 @@ impl ScreenView {
         Self {
             rows,
             solid,
-            cursor,
             title: title.to_owned(),
             dead,
             at,
@@ -129,3 +120,6 @@ fn apply_style(parameters: &str, pen: &mut Pen) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -269,3 +269,6 @@ fn demo_entry(line: &[u8]) -> Option<Entry> {
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,3 +126,6 @@ fn set(document: &mut Map<String, Value>, key: &[String]) -> bool {
     place.insert(last.clone(), Value::Bool(true));
     true
 }
+
+#[cfg(test)]
+mod tests;

@@ -228,8 +228,7 @@ impl Watch {
         self.markers.push_back(seen);
     }
 
-    /// The agent's state, who says so and since when (DI-31). An agent that had no turn in this process
-    /// is `ready` where others are `idle`.
+    /// The agent's state, who says so and since when (DI-31).
     pub fn state(&self) -> Option<Observation> {
         let all = [
             self.from_hooks,
@@ -240,10 +239,14 @@ impl Watch {
         ];
         let of_this_process = |o: &Observation| o.at >= self.launched_at;
         let known: Vec<Observation> = all.into_iter().flatten().filter(of_this_process).collect();
-        let mut newest = confirm::newest(&known)?;
+        let mut newest = confirm::believed(&known)?;
         let had_a_turn = self.last_turn_at.is_some_and(|at| at >= self.launched_at);
-        if newest.state == AgentState::Idle && !had_a_turn {
-            newest.state = AgentState::Ready;
+        match self.adapter {
+            // Its idle looks the same before and after the first turn.
+            Adapter::Claude if newest.state == AgentState::Idle && !had_a_turn => {
+                newest.state = AgentState::Ready;
+            }
+            Adapter::Claude | Adapter::Demo => {}
         }
         Some(newest)
     }
@@ -314,3 +317,6 @@ fn format_of(adapter: Adapter) -> TranscriptFormat {
         Adapter::Demo => TranscriptFormat::Demo,
     }
 }
+
+#[cfg(test)]
+mod tests;

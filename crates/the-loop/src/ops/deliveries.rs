@@ -9,8 +9,8 @@ use the_loop_core::ids::WorkItemRef;
 use the_loop_core::time::Timestamp;
 
 use crate::store::inbox::{
-    Changed, DropAnswer, DropWhat, Inbox, InboxError, InboxReader, ListFilter, ListRow, OutcomeRow,
-    RetryAnswer, Shown, States,
+    Changed, ConfirmedBy, DropAnswer, DropWhat, Inbox, InboxError, InboxReader, ListFilter,
+    ListRow, OutcomeRow, RetryAnswer, Shown, States,
 };
 
 /// What `deliveries list` was asked for.
@@ -65,6 +65,10 @@ pub struct Line {
     pub held_because: Option<String>,
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over references"
+)]
 fn as_word<S: serde::Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(state.as_str())
 }
@@ -225,7 +229,7 @@ impl From<OutcomeRow> for OutcomeDetail {
             intent_at: row.intent_at,
             pasted_at: row.pasted_at,
             confirmed_at: row.confirmed_at,
-            confirmed_by: row.confirmed_by.map(|by| by.as_str()),
+            confirmed_by: row.confirmed_by.map(ConfirmedBy::as_str),
             updated_at: row.updated_at,
         }
     }

@@ -127,7 +127,7 @@ pub fn find(world: &World, flag: Option<&str>) -> Search {
     let verdict = if home.as_ref() == Some(&here) {
         Verdict::SameAsHome
     } else {
-        judge_current_dir(world, &here)
+        judge_current_dir(world, &here, needed)
     };
     if let (Verdict::Refused(why), true) = (&verdict, needed) {
         let message = format!("ignoring ./{DIR}/{NAME}: {why}");
@@ -170,10 +170,11 @@ pub(super) fn places(world: &World, file: Option<&Utf8Path>) -> Places {
     }
 }
 
-/// CF-2: may the file in the current directory be used?
-fn judge_current_dir(world: &World, path: &Utf8Path) -> Verdict {
+/// CF-2: may the file in the current directory be used? Git is not asked unless it is `needed`.
+fn judge_current_dir(world: &World, path: &Utf8Path, needed: bool) -> Verdict {
     match world.disk.meta(path) {
         Ok(None) => return Verdict::Absent,
+        Ok(Some(_)) if !needed => return Verdict::Usable,
         Ok(Some(_)) => {}
         Err(_) => return Verdict::Refused("it cannot be looked at"),
     }

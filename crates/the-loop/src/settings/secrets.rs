@@ -18,7 +18,7 @@ const SECRET_FILE_BYTES_MAX: u64 = 64 << 10;
 /// A secret with fewer characters is warned of.
 const SECRET_CHARS_GOOD: usize = 16;
 /// A file that turned unusable is warned of once in this time.
-const WARN_EVERY: Duration = Duration::from_secs(60);
+const WARN_EVERY: Duration = Duration::from_mins(1);
 
 /// Secrets that are accepted, the current one first; one or two.
 #[derive(Clone, Debug)]

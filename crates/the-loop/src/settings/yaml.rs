@@ -45,6 +45,8 @@ pub fn parse(bytes: &[u8]) -> Document {
     for event in Parser::new_from_str(text) {
         let step = match event {
             Ok((event, span)) => builder.take(event, span),
+            // What the scanner says about a text that was cut short is not the operator's problem.
+            Err(_) if cut.is_some() => Err(Stop),
             Err(e) => {
                 let mark = e.marker();
                 let pos = pos_of(mark.line(), mark.col());
@@ -58,11 +60,7 @@ pub fn parse(bytes: &[u8]) -> Document {
         }
     }
     let mut document = builder.finish();
-    if let Some(cut) = cut {
-        // What the scanner says about a text that was cut short is not the operator's problem.
-        document.problems.retain(|problem| problem.pos < cut.pos);
-        document.problems.push(cut);
-    }
+    document.problems.extend(cut);
     document
 }
 

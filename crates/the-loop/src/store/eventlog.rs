@@ -4,12 +4,15 @@
 //! [`Reader`] reads for every surface, and follows.
 
 mod follow;
+mod lines;
+mod part;
 mod read;
 mod segment;
 mod writer;
 
 pub use follow::{FollowNote, Follower};
-pub use read::{LINE_READ_MAX, ReadFault, Reader, Record, Sink, Summary};
+pub use lines::LINE_READ_MAX;
+pub use read::{ReadFault, Reader, Record, Sink, Summary};
 pub use segment::Segment;
 pub use writer::EventLog;
 

@@ -3,9 +3,11 @@
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use the_loop_core::ids::WorkItemRef;
-use the_loop_core::record::Fault;
+use the_loop_core::ids::{Slug, WorkItemRef};
+use the_loop_core::limits::TICKET_BYTES_MAX;
+use the_loop_core::record::{Fault, Ticket};
 
+use super::layout::Layout;
 use super::names::SlugError;
 use crate::disk::{Disk, Kind};
 
@@ -72,7 +74,7 @@ pub enum RecordFault {
         /// The newest one known here.
         known: u64,
         /// The item it says it is about.
-        item: Option<WorkItemRef>,
+        item: Option<Box<WorkItemRef>>,
     },
     /// There, and the file system does not let us read it. A retry can help.
     Unreadable {
@@ -118,7 +120,7 @@ impl RecordFault {
                 file,
                 schema,
                 known,
-                item,
+                item: item.map(Box::new),
             },
             Fault::Foreign => Self::Foreign { file },
         }
@@ -169,16 +171,25 @@ pub enum StoreError {
         /// The file.
         file: Utf8PathBuf,
         /// Whose it is.
-        item: WorkItemRef,
+        item: Box<WorkItemRef>,
     },
     /// No free name for the item's files.
     #[error(transparent)]
-    Slug(#[from] SlugError),
+    Slug(#[from] Box<SlugError>),
     /// The lock that was shown does not cover the item: a defect of the caller.
     #[error("{item} was to be changed without its lock")]
     NotLocked {
         /// The item.
-        item: WorkItemRef,
+        item: Box<WorkItemRef>,
+    },
+    /// A file of the item may not have this name, so nobody would find it again: a defect of the
+    /// caller.
+    #[error("no file of {item} is named {slug}")]
+    NotItsName {
+        /// The name.
+        slug: Slug,
+        /// The item.
+        item: Box<WorkItemRef>,
     },
     /// A section may not have this name.
     #[error("{name:?} is no section of a portable record")]
@@ -287,4 +298,53 @@ pub(crate) fn remove(disk: &dyn Disk, file: &Utf8Path) -> Result<bool, StoreErro
         disk.sync(dir).map_err(io_error("sync", dir))?;
     }
     Ok(there)
+}
+
+/// The directories that hold a repository's tickets: owner and name match without case (ST-65).
+pub(crate) fn ticket_dirs(
+    disk: &dyn Disk,
+    layout: &Layout,
+    owner: &str,
+    name: &str,
+) -> std::io::Result<Vec<Utf8PathBuf>> {
+    let matching = |dir: &Utf8Path, wanted: &str| -> std::io::Result<Vec<Utf8PathBuf>> {
+        let mut found = Vec::new();
+        for entry in disk.list(dir)? {
+            let path = dir.join(&entry);
+            if entry.eq_ignore_ascii_case(wanted)
+                && disk.meta(&path)?.is_some_and(|m| m.kind == Kind::Dir)
+            {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    };
+    let mut dirs = Vec::new();
+    for owner in matching(&layout.tickets_dir(), owner)? {
+        dirs.extend(matching(&owner, name)?);
+    }
+    Ok(dirs)
+}
+
+/// A ticket and its file. A file that holds another ref is not this ticket's (ST-10).
+pub(crate) fn find_ticket(
+    disk: &dyn Disk,
+    layout: &Layout,
+    item: &WorkItemRef,
+) -> Result<Option<(Utf8PathBuf, Ticket)>, RecordFault> {
+    let repo = item.repo();
+    let unlisted = |e: std::io::Error| RecordFault::Unreadable {
+        file: layout.tickets_dir(),
+        kind: RecordKind::Ticket,
+        error: e.to_string(),
+    };
+    for dir in ticket_dirs(disk, layout, &repo.owner, &repo.name).map_err(unlisted)? {
+        let file = dir.join(format!("{}.json", item.number()));
+        let kind = RecordKind::Ticket;
+        let ticket = load(disk, &file, kind, TICKET_BYTES_MAX, Ticket::parse)?;
+        if let Some(ticket) = ticket.filter(|t| t.item.key() == item.key()) {
+            return Ok(Some((file, ticket)));
+        }
+    }
+    Ok(None)
 }

@@ -311,14 +311,7 @@ impl Locks {
     /// Proves that locking works here: a second descriptor must be refused (ST-28).
     pub fn prove_locking(&self) -> Result<(), LockError> {
         let path = self.layout.lock(&LockName::Probe);
-        // Somebody else proving it at this moment is a proof as well.
-        let Some(_first) = self.open(&path)? else {
-            return Ok(());
-        };
-        match self.open(&path)? {
-            None => Ok(()),
-            Some(_second) => Err(LockError::NotLocking { path }),
-        }
+        prove(&path, &|| self.open_io(&path, LockMode::Exclusive))
     }
 
     fn take(&self, name: &LockName, verb: &str, patience: Patience<'_>) -> Result<File, LockError> {
@@ -361,19 +354,11 @@ impl Locks {
                 note(&self.holder(path));
                 noted = true;
             }
-            let pause_now = pause.min(patience.wait - waited);
+            let pause_now = pause.min(patience.wait.saturating_sub(waited));
             self.world.clock.wait(pause_now);
             waited += pause_now;
             pause = (pause * 2).min(LOCK_POLL_MAX);
         }
-    }
-
-    fn open(&self, path: &Utf8Path) -> Result<Option<File>, LockError> {
-        self.open_io(path, LockMode::Exclusive)
-            .map_err(|source| LockError::Io {
-                path: path.to_owned(),
-                source,
-            })
     }
 
     fn open_io(&self, path: &Utf8Path, mode: LockMode) -> std::io::Result<Option<File>> {
@@ -397,6 +382,21 @@ impl Locks {
             verb: words.next().map(str::to_owned),
             since: words.next().and_then(|w| w.parse().ok()),
         }
+    }
+}
+
+/// Tries to lock a file twice at once.
+fn prove(
+    path: &Utf8Path,
+    open: &dyn Fn() -> std::io::Result<Option<File>>,
+) -> Result<(), LockError> {
+    let path = path.to_owned();
+    let tried = open().and_then(|first| Ok((open()?, first)));
+    match tried {
+        // Somebody else proving it at this moment is a proof as well.
+        Ok((None, _) | (_, None)) => Ok(()),
+        Ok((Some(_), Some(_))) => Err(LockError::NotLocking { path }),
+        Err(source) => Err(LockError::Io { path, source }),
     }
 }
 

@@ -5,10 +5,11 @@ pub mod files;
 pub mod inbox;
 pub mod layout;
 pub mod lock;
-pub(crate) mod names;
+mod names;
 pub mod portable;
 pub mod registry;
 pub mod saved;
+mod shelf;
 
 #[cfg(test)]
 pub(crate) mod testing;

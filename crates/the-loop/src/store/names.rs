@@ -1,15 +1,16 @@
 //! Which files are whose: lookup by stored ref, and the slug an item's files have (ST-5 to ST-11,
 //! ST-33, ST-34).
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use the_loop_core::ids::{Slug, WorkItemRef};
-use the_loop_core::limits::{RECORD_BYTES_MAX, TICKET_BYTES_MAX};
-use the_loop_core::record::{Fault, Map, PortableRecord, SessionRecord, Ticket};
+use the_loop_core::limits::RECORD_BYTES_MAX;
+use the_loop_core::record::{Map, PortableRecord, SessionRecord};
 use the_loop_core::time::Timestamp;
 
-use super::files::{self, RecordFault, RecordKind, StoreError, io_error};
+use super::files::{RecordFault, RecordKind, StoreError, find_ticket, io_error};
 use super::layout::Layout;
-use crate::disk::{Disk, Kind, SharedDisk};
+use super::shelf::{Found, Shelf, is_named_for};
+use crate::disk::SharedDisk;
 
 /// No name is free for an item's files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,159 +22,6 @@ pub struct SlugError {
     pub other: String,
     /// The name.
     pub slug: Slug,
-}
-
-/// What a shelf holds, with what could not be read and what another file hides (ST-11).
-#[derive(Clone, Debug)]
-pub struct Listing<R> {
-    /// The records, one an item, by identity.
-    pub records: Vec<R>,
-    /// Files that could not be read.
-    pub problems: Vec<RecordFault>,
-    /// Second files of one item: never routed to.
-    pub shadowed: Vec<Shadowed>,
-}
-
-/// A second file of one item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shadowed {
-    /// The item.
-    pub item: WorkItemRef,
-    /// The file that is left alone.
-    pub file: Utf8PathBuf,
-    /// The file that counts.
-    pub by: Utf8PathBuf,
-}
-
-/// A directory of records that are named by slugs. It reads nothing but such names and does not
-/// descend (ST-34).
-#[derive(Clone, Debug)]
-pub(super) struct Shelf<R> {
-    disk: SharedDisk,
-    dir: Utf8PathBuf,
-    kind: RecordKind,
-    parse: fn(&[u8]) -> Result<R, Fault>,
-    item: fn(&R) -> &WorkItemRef,
-    rank: fn(&R) -> Rank,
-}
-
-/// Of two files of one item the one with the higher rank counts: live, then the later times (ST-11).
-type Rank = (bool, Option<Timestamp>, Option<Timestamp>);
-
-/// One file of a shelf.
-#[derive(Clone, Debug)]
-pub(super) struct Found<R> {
-    pub slug: Slug,
-    pub file: Utf8PathBuf,
-    pub read: Result<R, RecordFault>,
-}
-
-/// May a file of this item have this name: its slug, with or without suffix, in any case?
-pub(super) fn is_named_for(stem: &Slug, item: &WorkItemRef) -> bool {
-    let stem = stem.as_str();
-    stem.eq_ignore_ascii_case(item.slug().as_str())
-        || stem.eq_ignore_ascii_case(item.suffixed_slug().as_str())
-}
-
-impl<R> Shelf<R> {
-    /// The slugs of the files that look like records.
-    fn slugs(&self) -> std::io::Result<Vec<Slug>> {
-        let names = self.disk.list(&self.dir)?;
-        Ok(names
-            .iter()
-            .filter_map(|name| Slug::from_file_stem(name.strip_suffix(".json")?))
-            .collect())
-    }
-
-    fn found(&self, slug: Slug) -> Option<Found<R>> {
-        let file = self.dir.join(format!("{slug}.json"));
-        let disk = self.disk.as_ref();
-        let read = files::load(disk, &file, self.kind, RECORD_BYTES_MAX, self.parse).transpose()?;
-        Some(Found { slug, file, read })
-    }
-
-    /// The files whose names collide with this one.
-    fn near(&self, folded: &str) -> Result<Vec<Found<R>>, RecordFault> {
-        let slugs = self.slugs().map_err(|e| self.unlisted(&e))?;
-        let near = slugs.into_iter().filter(|slug| slug.folded() == folded);
-        Ok(near.filter_map(|slug| self.found(slug)).collect())
-    }
-
-    fn unlisted(&self, e: &std::io::Error) -> RecordFault {
-        RecordFault::Unreadable {
-            file: self.dir.clone(),
-            kind: self.kind,
-            error: e.to_string(),
-        }
-    }
-
-    /// Is this the record of the item, in a file that may be its?
-    fn is_of(&self, found: &Found<R>, item: &WorkItemRef) -> bool {
-        found.read.as_ref().is_ok_and(|record| {
-            (self.item)(record).key() == item.key() && is_named_for(&found.slug, item)
-        })
-    }
-
-    /// Which of two files of one item counts? The file name decides at last.
-    fn beats(&self, a: &Found<R>, b: &Found<R>) -> bool {
-        match (&a.read, &b.read) {
-            (Ok(left), Ok(right)) => {
-                let (left, right) = ((self.rank)(left), (self.rank)(right));
-                left > right || (left == right && a.file < b.file)
-            }
-            (Ok(_), Err(_)) => true,
-            (Err(_), _) => false,
-        }
-    }
-
-    /// All records of the shelf, sorted by identity.
-    fn all(&self) -> Result<(Vec<Found<R>>, Listing<()>), RecordFault> {
-        let mut rest = Listing {
-            records: Vec::new(),
-            problems: Vec::new(),
-            shadowed: Vec::new(),
-        };
-        let mut kept: std::collections::BTreeMap<_, Found<R>> = std::collections::BTreeMap::new();
-        for slug in self.slugs().map_err(|e| self.unlisted(&e))? {
-            let Some(found) = self.found(slug) else {
-                continue;
-            };
-            let item = match &found.read {
-                Ok(record) => (self.item)(record).clone(),
-                Err(RecordFault::Foreign { .. }) => continue,
-                Err(fault) => {
-                    rest.problems.push(fault.clone());
-                    continue;
-                }
-            };
-            if !is_named_for(&found.slug, &item) {
-                continue;
-            }
-            let key = item.key();
-            let (winner, loser) = match kept.remove(&key) {
-                None => (found, None),
-                Some(other) if self.beats(&found, &other) => (found, Some(other)),
-                Some(other) => (other, Some(found)),
-            };
-            rest.shadowed.extend(loser.map(|loser| Shadowed {
-                item,
-                file: loser.file,
-                by: winner.file.clone(),
-            }));
-            kept.insert(key, winner);
-        }
-        Ok((kept.into_values().collect(), rest))
-    }
-
-    /// All records, each made into what the store hands out.
-    pub fn listing<T>(&self, make: fn(Found<R>) -> Option<T>) -> Result<Listing<T>, RecordFault> {
-        let (found, rest) = self.all()?;
-        Ok(Listing {
-            records: found.into_iter().filter_map(make).collect(),
-            problems: rest.problems,
-            shadowed: rest.shadowed,
-        })
-    }
 }
 
 /// Who a file near an item's name belongs to.
@@ -370,14 +218,14 @@ impl Names {
         let same = |c: &&Claim| c.slug.as_str().eq_ignore_ascii_case(suffixed.as_str());
         match claims.iter().find(same) {
             None => Ok(suffixed),
-            Some(claim) => Err(StoreError::Slug(SlugError {
+            Some(claim) => Err(StoreError::Slug(Box::new(SlugError {
                 item: item.clone(),
                 other: match &claim.owner {
                     Owner::Item(other) => other.to_string(),
                     Owner::Unknown | Owner::Stranger => claim.file.to_string(),
                 },
                 slug: suffixed,
-            })),
+            }))),
         }
     }
 
@@ -426,7 +274,7 @@ fn claims_of<R>(shelf: &Shelf<R>, folded: &str) -> Result<Vec<Claim>, RecordFaul
         .map(|found| {
             let owner = match &found.read {
                 Ok(record) => Some((shelf.item)(record).clone()),
-                Err(RecordFault::Newer { item, .. }) => item.clone(),
+                Err(RecordFault::Newer { item, .. }) => item.as_deref().cloned(),
                 Err(RecordFault::Foreign { .. }) => {
                     return Claim {
                         slug: found.slug,
@@ -453,53 +301,4 @@ fn claims_of<R>(shelf: &Shelf<R>, folded: &str) -> Result<Vec<Claim>, RecordFaul
 fn last_polled(record: &PortableRecord) -> Option<Timestamp> {
     let at = record.section("poll")?.get("lastPolledAt")?;
     at.as_str()?.parse().ok()
-}
-
-/// The directories that hold a repository's tickets: owner and name match without case (ST-65).
-pub(crate) fn ticket_dirs(
-    disk: &dyn Disk,
-    layout: &Layout,
-    owner: &str,
-    name: &str,
-) -> std::io::Result<Vec<Utf8PathBuf>> {
-    let matching = |dir: &Utf8Path, wanted: &str| -> std::io::Result<Vec<Utf8PathBuf>> {
-        let mut found = Vec::new();
-        for entry in disk.list(dir)? {
-            let path = dir.join(&entry);
-            if entry.eq_ignore_ascii_case(wanted)
-                && disk.meta(&path)?.is_some_and(|m| m.kind == Kind::Dir)
-            {
-                found.push(path);
-            }
-        }
-        Ok(found)
-    };
-    let mut dirs = Vec::new();
-    for owner in matching(&layout.tickets_dir(), owner)? {
-        dirs.extend(matching(&owner, name)?);
-    }
-    Ok(dirs)
-}
-
-/// A ticket and its file. A file that holds another ref is not this ticket's (ST-10).
-pub(crate) fn find_ticket(
-    disk: &dyn Disk,
-    layout: &Layout,
-    item: &WorkItemRef,
-) -> Result<Option<(Utf8PathBuf, Ticket)>, RecordFault> {
-    let repo = item.repo();
-    let unlisted = |e: std::io::Error| RecordFault::Unreadable {
-        file: layout.tickets_dir(),
-        kind: RecordKind::Ticket,
-        error: e.to_string(),
-    };
-    for dir in ticket_dirs(disk, layout, &repo.owner, &repo.name).map_err(unlisted)? {
-        let file = dir.join(format!("{}.json", item.number()));
-        let kind = RecordKind::Ticket;
-        let ticket = files::load(disk, &file, kind, TICKET_BYTES_MAX, Ticket::parse)?;
-        if let Some(ticket) = ticket.filter(|t| t.item.key() == item.key()) {
-            return Ok(Some((file, ticket)));
-        }
-    }
-    Ok(None)
 }

@@ -13,8 +13,9 @@ use the_loop_core::record::{Control, Map, PortableRecord};
 use super::files::{self, RecordFault, RecordKind, StoreError};
 use super::layout::Layout;
 use super::lock::{ItemLock, LockError, Locks, Patience};
-use super::names::{Found, Listing, Names};
+use super::names::Names;
 use super::registry::must_cover;
+use super::shelf::{Found, Listing};
 use crate::world::World;
 
 /// A portable record and the name of its file.
@@ -123,15 +124,16 @@ impl Portable {
     ) -> Result<bool, StoreError> {
         let is_new = old.is_none();
         if is_new && section.is_none() {
+            // A run before this one may have ended between its last record and the index.
+            self.stale_index.store(true, Ordering::SeqCst);
             return Ok(false);
         }
-        let (file, mut record) = match old {
-            Some(old) => (old.file, old.record),
-            None => {
-                let slug = self.names.slug_for(item)?;
-                let record = PortableRecord::new(&self.names.canonical(item));
-                (self.names.layout.portable(&slug), record)
-            }
+        let (file, mut record) = if let Some(old) = old {
+            (old.file, old.record)
+        } else {
+            let slug = self.names.slug_for(item)?;
+            let record = PortableRecord::new(&self.names.canonical(item));
+            (self.names.layout.portable(&slug), record)
         };
         let disk = self.names.disk.as_ref();
         let kind = RecordKind::Portable;
@@ -140,7 +142,7 @@ impl Portable {
             // The lookup found nothing of this item, so what has its name is somebody else's.
             let other = PortableRecord::parse(there)
                 .map_err(|fault| RecordFault::of(&file, kind, fault))?;
-            let item = other.item;
+            let item = Box::new(other.item);
             return Err(StoreError::OtherItem { file, item });
         }
         let before = sections(&record);
@@ -160,7 +162,7 @@ impl Portable {
             }
             changed
         };
-        if is_new || before != after {
+        if is_new || before != after || !changed {
             self.stale_index.store(true, Ordering::SeqCst);
         }
         Ok(changed)

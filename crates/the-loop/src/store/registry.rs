@@ -8,11 +8,13 @@ use the_loop_core::record::SessionRecord;
 use super::files::{self, RecordKind, io_error};
 use super::layout::Layout;
 use super::lock::ItemLock;
-use super::names::{Found, Names};
+use super::names::Names;
+use super::shelf::{Found, is_named_for};
 use crate::world::World;
 
 pub use super::files::{RecordFault, StoreError};
-pub use super::names::{Listing, Shadowed, SlugError};
+pub use super::names::SlugError;
+pub use super::shelf::{Listing, Shadowed};
 
 /// A session record and the name of its file.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +75,10 @@ impl Registry {
         record: &SessionRecord,
     ) -> Result<bool, StoreError> {
         must_cover(lock, &record.item)?;
+        if !is_named_for(slug, &record.item) {
+            let (slug, item) = (slug.clone(), Box::new(record.item.clone()));
+            return Err(StoreError::NotItsName { slug, item });
+        }
         let file = self.names.layout.session_record(slug);
         let disk = self.names.disk.as_ref();
         let bytes = record.to_bytes();
@@ -84,7 +90,7 @@ impl Registry {
             let old = SessionRecord::parse(&there)
                 .map_err(|fault| RecordFault::of(&file, kind, fault))?;
             if old.item.key() != record.item.key() {
-                let item = old.item;
+                let item = Box::new(old.item);
                 return Err(StoreError::OtherItem { file, item });
             }
         }
@@ -151,7 +157,7 @@ pub(super) fn must_cover(lock: &ItemLock, item: &WorkItemRef) -> Result<(), Stor
     if lock.covers(item) {
         Ok(())
     } else {
-        let item = item.clone();
+        let item = Box::new(item.clone());
         Err(StoreError::NotLocked { item })
     }
 }

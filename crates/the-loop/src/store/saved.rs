@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use the_loop_core::ids::{Slug, WorkItemRef};
 use the_loop_core::limits::RECORD_BYTES_MAX;
 use the_loop_core::time::Timestamp;
-use the_loop_core::workspace::Why;
+use the_loop_core::workspace::SavedWhy;
 
 use crate::disk::{Kind, SharedDisk};
 use crate::world::World;
@@ -28,7 +28,8 @@ pub struct SavedManifest {
     /// When it was saved.
     pub saved_at: Timestamp,
     /// On which occasion.
-    pub why: Why,
+    #[serde(with = "why_word")]
+    pub why: SavedWhy,
     /// Where the repository was cloned from, without a user part; null when it has no origin.
     pub repository: Option<String>,
     /// The directory that was removed.
@@ -75,6 +76,26 @@ pub struct SavedFiles {
     pub changed: u64,
     /// Untracked files that are not ignored.
     pub untracked: u64,
+}
+
+/// The occasion as its word.
+mod why_word {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use the_loop_core::workspace::SavedWhy;
+
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature is serde's"
+    )]
+    pub(super) fn serialize<S: Serializer>(why: &SavedWhy, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(why.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SavedWhy, D::Error> {
+        let word = String::deserialize(from)?;
+        SavedWhy::parse(&word)
+            .ok_or_else(|| serde::de::Error::custom(format!("unknown occasion {word:?}")))
+    }
 }
 
 impl SavedManifest {

@@ -11,10 +11,9 @@ use the_loop_core::limits::TICKET_BYTES_MAX;
 use the_loop_core::record::{EntryKind, Ticket, TicketChange, TicketEntry};
 
 use crate::disk::Kind;
-use crate::store::files::{self, RecordFault, RecordKind, StoreError};
+use crate::store::files::{self, RecordFault, RecordKind, StoreError, find_ticket, ticket_dirs};
 use crate::store::layout::Layout;
 use crate::store::lock::{LockError, Locks, NumbersLock, Patience};
-use crate::store::names::{find_ticket, ticket_dirs};
 use crate::world::World;
 
 /// Who writes what the program itself has to say.
@@ -28,21 +27,21 @@ const TICKET_WAIT: Duration = Duration::from_secs(10);
 pub enum TicketError {
     /// No such ticket.
     #[error("{0}: no such ticket")]
-    Unknown(WorkItemRef),
+    Unknown(Box<WorkItemRef>),
     /// No such comment on the ticket.
     #[error("{item}: no comment {entry}")]
     NoComment {
         /// The ticket.
-        item: WorkItemRef,
+        item: Box<WorkItemRef>,
         /// The entry asked for.
         entry: String,
     },
     /// Another ticket has the number already.
     #[error("{0} is another ticket already")]
-    Taken(WorkItemRef),
+    Taken(Box<WorkItemRef>),
     /// The ref is of another provider.
     #[error("{0} is not a ticket of the embedded tracker")]
-    NotLocal(WorkItemRef),
+    NotLocal(Box<WorkItemRef>),
     /// No number is left for the repository.
     #[error("no ticket number is left")]
     NumbersSpent(#[source] RefError),
@@ -116,7 +115,7 @@ impl LocalTracker {
                 }
             }
         }
-        all.tickets.sort_by(|a, b| place(a).cmp(&place(b)));
+        all.tickets.sort_by_key(place);
         Ok(all)
     }
 
@@ -150,13 +149,13 @@ impl LocalTracker {
     /// are added (ST-66). A different ticket with its number is not touched.
     pub fn create(&self, _lock: &NumbersLock, ticket: &Ticket) -> Result<bool, TicketError> {
         if !ticket.item.is_local() {
-            return Err(TicketError::NotLocal(ticket.item.clone()));
+            return Err(TicketError::NotLocal(Box::new(ticket.item.clone())));
         }
         let _file = self.locks.ticket(&ticket.item, Patience::of(TICKET_WAIT))?;
         if let Some((file, mut there)) = self.find(&ticket.item)? {
             let same = there.author == ticket.author && there.created_at == ticket.created_at;
             if !same {
-                return Err(TicketError::Taken(ticket.item.clone()));
+                return Err(TicketError::Taken(Box::new(ticket.item.clone())));
             }
             let mut changed = false;
             for entry in &ticket.entries {
@@ -176,7 +175,7 @@ impl LocalTracker {
         };
         let disk = self.world.disk.as_ref();
         if files::read(disk, &file, RecordKind::Ticket, TICKET_BYTES_MAX)?.is_some() {
-            return Err(TicketError::Taken(ticket.item.clone()));
+            return Err(TicketError::Taken(Box::new(ticket.item.clone())));
         }
         self.write(&file, ticket)?;
         Ok(true)
@@ -206,7 +205,7 @@ impl LocalTracker {
             ticket
                 .react(entry_id, content)
                 .ok_or_else(|| TicketError::NoComment {
-                    item: item.clone(),
+                    item: Box::new(item.clone()),
                     entry: entry_id.to_owned(),
                 })
         })
@@ -231,7 +230,7 @@ impl LocalTracker {
     ) -> Result<bool, TicketError> {
         let _lock = self.locks.ticket(item, Patience::of(TICKET_WAIT))?;
         let Some((file, mut ticket)) = self.find(item)? else {
-            return Err(TicketError::Unknown(item.clone()));
+            return Err(TicketError::Unknown(Box::new(item.clone())));
         };
         let changed = change(&mut ticket)?;
         if changed {

@@ -1,5 +1,6 @@
 //! Rows 14 to 16 where the disk, time or the end of the program come in between.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -32,7 +33,7 @@ fn in3_row16_a_disk_that_refuses() {
 #[test]
 fn in3_row16_a_commit_that_takes_too_long_may_still_succeed() {
     let limits = Limits {
-        commit_time: Duration::from_millis(200),
+        commit_time: Duration::from_secs(1),
         ..Limits::default()
     };
     let server = Server::start(limits);
@@ -45,6 +46,34 @@ fn in3_row16_a_commit_that_takes_too_long_may_still_succeed() {
     });
     server.post(&good("d")).is(202, "duplicate");
     assert_eq!(server.stored(), 1);
+}
+
+#[test]
+fn in3_row14_what_was_abandoned_gets_one_more_budget() {
+    let server = Server::start(Limits::default());
+    server.post(&good("d")).is(202, "accepted");
+    let database = rusqlite::Connection::open(&server.inbox_path).unwrap();
+    let given_up = "UPDATE deliveries SET state = 'routed';
+        INSERT INTO outcomes (seq, item_key, item, state, attempts, updated_at)
+        SELECT seq, 'github:octo/repo#15', 'github:octo/repo#15', 'abandoned', 3, 0 FROM deliveries";
+    database.execute_batch(given_up).unwrap();
+    server.post(&good("d")).is(202, "duplicate");
+    let sql = "SELECT state, attempts FROM outcomes";
+    let row = database.query_row(sql, [], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    });
+    assert_eq!(row.unwrap(), ("queued".to_owned(), 0));
+    assert_eq!(server.events("delivery.duplicate").len(), 1);
+    let retried = &server.events("delivery.retried")[0];
+    assert_eq!(
+        (&retried["via"], &retried["was"]),
+        (&json!("redelivery"), &json!("abandoned"))
+    );
+    assert_eq!(
+        server.wakes.load(Ordering::SeqCst),
+        2,
+        "there is something to do again"
+    );
 }
 
 #[test]

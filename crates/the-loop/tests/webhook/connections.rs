@@ -7,7 +7,8 @@ use the_loop_core::config::Settings;
 
 use crate::support::{Post, Server, good, routing_on, wait_for};
 
-const SHORT: Duration = Duration::from_millis(200);
+/// A limit that a test waits out. Whoever is to keep within it has nothing else to do.
+const SHORT: Duration = Duration::from_secs(1);
 
 #[test]
 fn in1_does_not_start_without_a_secret() {
@@ -53,7 +54,7 @@ fn in3_row1_one_connection_too_many() {
 #[test]
 fn in2_idle_connections_do_not_lock_others_out() {
     let limits = Limits {
-        head_time: Duration::from_millis(1500),
+        head_time: Duration::from_secs(4),
         ..Limits::default()
     };
     let server = Server::start(limits);
@@ -85,14 +86,18 @@ fn in3_row2_a_head_that_does_not_end() {
         ..Limits::default()
     };
     let server = Server::start(limits);
-    for begun in [
+    let begun = [
         &b""[..],
         b"P",
         b"POST /gh-webhook HTTP/1.1\r\n",
         b"\r\n\r\n",
-    ] {
+    ];
+    let mut peers = begun.map(|begun| {
         let mut peer = server.connect();
         peer.write(begun);
+        peer
+    });
+    for peer in &mut peers {
         peer.answer().is(408, "timeout");
         peer.end();
         peer.assert_closed();
@@ -190,28 +195,30 @@ fn in3_row8_bodies_that_do_not_come() {
     };
     let server = Server::start(limits);
     let ten = good("d").with("Content-Length", Some("10"));
-    for (post, sent, ends) in [
-        (ten.clone(), &b"12345"[..], false),
-        (ten.clone(), b"12345", true),
-        (ten, b"", false),
-        (
-            good("d")
-                .with("Content-Length", None)
-                .and("Transfer-Encoding", "chunked"),
-            b"5\r\n123",
-            true,
-        ),
-    ] {
+    let chunked = good("d")
+        .with("Content-Length", None)
+        .and("Transfer-Encoding", "chunked");
+    let cases = [
+        (&ten, &b"12345"[..], false),
+        (&ten, b"12345", true),
+        (&ten, b"", false),
+        (&chunked, b"5\r\n123", true),
+        (&chunked, b"5\r\n123", false),
+    ];
+    let peers = cases.map(|(post, sent, ends)| {
         let mut peer = server.connect();
         peer.write(&post.head());
         peer.write(sent);
         if ends {
             peer.end();
         }
+        (peer, ends)
+    });
+    for (mut peer, ended) in peers {
         let answer = peer.answer();
         answer.is(408, "timeout");
         assert_eq!(answer.header("connection"), Some("close"));
-        if !ends {
+        if !ended {
             peer.end();
         }
         peer.assert_closed();

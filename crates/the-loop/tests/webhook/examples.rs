@@ -58,7 +58,7 @@ fn in3_in7_githubs_examples_get_the_expected_answers() {
     let server = Server::start(Limits::default());
     let url = format!("http://{}/gh-webhook", server.address);
     let call = Call::new("node", [script.as_str(), folder.as_str(), &url, SECRET]);
-    let answer = OsProcesses.run(&call.timeout(Duration::from_secs(120)));
+    let answer = OsProcesses.run(&call.timeout(Duration::from_mins(2)));
     assert!(answer.ok(), "{}\n{}", answer.describe(), answer.out());
 
     let got: Vec<String> = answer

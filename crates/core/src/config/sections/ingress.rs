@@ -7,7 +7,7 @@ section! {
     /// `polling`.
     Polling {
         /// Dispatch attempts before a delivery is given up, whichever way it came in.
-        max_retries: u32 = 3, Kind::Int { min: 1, max: u32::MAX as u64 }, Yes;
+        max_retries: u32 = 3, Kind::Int { min: 1, max: u64::from(u32::MAX) }, Yes;
     }
 }
 

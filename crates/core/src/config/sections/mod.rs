@@ -3,6 +3,10 @@
 
 mod ingress;
 mod routing;
+#[allow(
+    clippy::zero_sized_map_values,
+    reason = "a host has no keys in this release; those of a later one have their place already"
+)]
 mod top;
 
 pub(crate) use ingress::default_events;

@@ -281,9 +281,9 @@ section! {
         /// Sessions alive at one time; further ones wait in order.
         max_live_sessions: u32 = 8, Kind::Int { min: 0, max: 1000 }, Yes;
         /// MiB of free memory below which nothing is spawned.
-        min_free_memory_mb: u64 = 1024, Kind::Int { min: 0, max: u32::MAX as u64 }, Yes;
+        min_free_memory_mb: u64 = 1024, Kind::Int { min: 0, max: u64::from(u32::MAX) }, Yes;
         /// MiB of free disk below which nothing is spawned or checked out.
-        min_free_disk_mb: u64 = 2048, Kind::Int { min: 0, max: u32::MAX as u64 }, Yes;
+        min_free_disk_mb: u64 = 2048, Kind::Int { min: 0, max: u64::from(u32::MAX) }, Yes;
         /// Deliveries of one item in an hour; one more parks it.
         max_deliveries_per_item_per_hour: u32 = 60, Kind::Int { min: 0, max: 100_000 }, Yes;
         /// Deliveries of one item in a day; one more parks it.

@@ -51,7 +51,7 @@ section! {
         /// MiB at which the daemon begins a new file.
         segment_mb: u32 = 64, Kind::Int { min: 1, max: 4096 }, Yes;
         /// Older files kept; 0 keeps all.
-        keep_segments: u32 = 0, Kind::Int { min: 0, max: u32::MAX as u64 }, Yes;
+        keep_segments: u32 = 0, Kind::Int { min: 0, max: u64::from(u32::MAX) }, Yes;
     }
 }
 

@@ -153,11 +153,6 @@ impl Agent {
         }
     }
 
-    /// Ends it.
-    pub fn end(&mut self, reason: &'static str, code: i32) -> Vec<Effect> {
-        vec![Effect::End { reason, code }]
-    }
-
     /// Takes what happened; answers what to do, in order.
     pub fn take(&mut self, happening: Happening, now: Timestamp) -> Vec<Effect> {
         let mut effects = match happening {
@@ -203,7 +198,7 @@ impl Agent {
                 self.composer.pop();
             }
             Key::Clear => self.composer.clear(),
-            Key::Eof if self.composer.is_empty() => return self.end("prompt_input_exit", 0),
+            Key::Eof if self.composer.is_empty() => return end("prompt_input_exit", 0),
             Key::Eof => {}
             Key::Escape => return self.interrupt(),
             Key::Submit => return self.submit(now),
@@ -239,7 +234,7 @@ impl Agent {
             return vec![Effect::Say(Said::Note(words))];
         }
         if text.trim_end() == "/exit" {
-            return self.end("prompt_input_exit", 0);
+            return end("prompt_input_exit", 0);
         }
         if text.starts_with('/') {
             return vec![Effect::Say(Said::Note("unknown command".to_owned()))];
@@ -315,4 +310,9 @@ impl Agent {
         }
         effects
     }
+}
+
+/// How it ends, for this reason and with this exit code.
+pub fn end(reason: &'static str, code: i32) -> Vec<Effect> {
+    vec![Effect::End { reason, code }]
 }

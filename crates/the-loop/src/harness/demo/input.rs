@@ -50,43 +50,40 @@ impl Decoder {
     /// needed.
     fn next(&mut self, keys: &mut Vec<Key>) -> Option<usize> {
         if let Some(paste) = &mut self.paste {
-            return match find(&self.pending, PASTE_ENDS) {
-                Some(at) => {
-                    keep(paste, &self.pending[..at]);
-                    let bytes = self.paste.take().unwrap_or_default();
-                    keys.push(Key::Paste(pasted(&bytes)));
-                    Some(at + PASTE_ENDS.len())
-                }
-                None => {
-                    // The end mark may be cut in two.
-                    let sure = self.pending.len().saturating_sub(PASTE_ENDS.len());
-                    keep(paste, &self.pending[..sure]);
-                    (sure > 0).then_some(sure)
-                }
-            };
+            if let Some(at) = find(&self.pending, PASTE_ENDS) {
+                keep(paste, &self.pending[..at]);
+                let bytes = self.paste.take().unwrap_or_default();
+                keys.push(Key::Paste(pasted(&bytes)));
+                return Some(at + PASTE_ENDS.len());
+            }
+            // The end mark may be cut in two.
+            let sure = self.pending.len().saturating_sub(PASTE_ENDS.len());
+            keep(paste, &self.pending[..sure]);
+            return (sure > 0).then_some(sure);
         }
         let first = *self.pending.first()?;
         if self.pending.starts_with(PASTE_BEGINS) {
             self.paste = Some(Vec::new());
             return Some(PASTE_BEGINS.len());
         }
-        match first {
-            0x1b => self.escape(keys),
-            b'\r' => one(keys, Key::Submit),
-            b'\n' => one(keys, Key::Newline),
-            0x7f | 0x08 => one(keys, Key::Backspace),
-            0x03 | 0x15 => one(keys, Key::Clear),
-            0x04 => one(keys, Key::Eof),
-            b'\t' => one(keys, Key::Char(' ')),
-            0x00..=0x1f => Some(1),
-            _ => self.character(keys),
-        }
+        let key = match first {
+            0x1b => return self.escape(keys),
+            b'\r' => Key::Submit,
+            b'\n' => Key::Newline,
+            0x7f | 0x08 => Key::Backspace,
+            0x03 | 0x15 => Key::Clear,
+            0x04 => Key::Eof,
+            b'\t' => Key::Char(' '),
+            0x00..=0x1f => return Some(1),
+            _ => return self.character(keys),
+        };
+        keys.push(key);
+        Some(1)
     }
 
     /// Steps over a control sequence; an escape with nothing behind it is the key.
     fn escape(&self, keys: &mut Vec<Key>) -> Option<usize> {
         match self.pending.get(1) {
-            None => one(keys, Key::Escape),
             Some(b'[' | b'O') => {
                 let end = self.pending[2..]
                     .iter()
@@ -102,7 +99,10 @@ impl Decoder {
                 keys.push(Key::Newline);
                 Some(2)
             }
-            Some(_) => one(keys, Key::Escape),
+            Some(_) | None => {
+                keys.push(Key::Escape);
+                Some(1)
+            }
         }
     }
 
@@ -125,11 +125,6 @@ impl Decoder {
             None => Some(1),
         }
     }
-}
-
-fn one(keys: &mut Vec<Key>, key: Key) -> Option<usize> {
-    keys.push(key);
-    Some(1)
 }
 
 fn keep(paste: &mut Vec<u8>, bytes: &[u8]) {

@@ -16,7 +16,7 @@ mod tests;
 
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 use the_loop_core::confirm::{AgentState, By, WaitingKind};
 use the_loop_core::ids::HarnessSessionId;
@@ -28,6 +28,7 @@ use self::terminal::{Terminal, Woken};
 use super::adapter::{Declaration, KnownDialog};
 use super::hook::{self, HookLine};
 use super::screen::ScreenView;
+use crate::store::layout::Layout;
 use crate::world::World;
 
 /// The declaration.
@@ -89,11 +90,6 @@ pub fn screen_state(screen: &ScreenView) -> Option<AgentState> {
     view::state_of_status(lowest)
 }
 
-/// `<dir>/<id>.jsonl`.
-pub fn transcript_path(dir: &Utf8Path, session_id: &HarnessSessionId) -> Utf8PathBuf {
-    dir.join(format!("{}.jsonl", session_id.as_str()))
-}
-
 /// The arguments of `demo-agent`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DemoArgs {
@@ -130,13 +126,12 @@ pub fn run(world: &World, args: &DemoArgs) -> i32 {
     if let Err(e) = terminal.begin() {
         return terminal::say(&format!("demo-agent: needs a terminal: {e}"), 1);
     }
-    let code = Running {
+    Running {
         world,
         start,
         terminal,
     }
-    .go(args);
-    code
+    .go(args)
 }
 
 /// Why it does not start.
@@ -170,7 +165,7 @@ impl Start {
             TranscriptAt::Path(path) => Some(path.clone()),
             TranscriptAt::Default => world
                 .var("THE_LOOP_STATE_ROOT")
-                .map(|root| transcript_path(&Utf8Path::new(root).join("local/demo"), &session_id)),
+                .map(|root| Layout::new(root).demo_transcript(&session_id)),
         };
         let exists = transcript
             .as_ref()
@@ -258,8 +253,8 @@ impl Running<'_> {
                     vec![Effect::Redraw]
                 }
                 Woken::Signal(_) | Woken::Closed if self.start.knobs.ignore_sigterm => Vec::new(),
-                Woken::Signal(code) => agent.end("other", code),
-                Woken::Closed => agent.end("other", 129),
+                Woken::Signal(code) => agent::end("other", code),
+                Woken::Closed => agent::end("other", 129),
             };
         }
     }
@@ -268,10 +263,10 @@ impl Running<'_> {
     fn perform(&mut self, agent: &Agent, effect: Effect) -> Option<i32> {
         match effect {
             Effect::PromptHook(prompt) => {
-                self.hook("UserPromptSubmit", json!({ "prompt": prompt }))
+                self.hook("UserPromptSubmit", json!({ "prompt": prompt }));
             }
             Effect::PermissionHook => {
-                self.hook("PermissionRequest", json!({ "tool_name": "Work" }))
+                self.hook("PermissionRequest", json!({ "tool_name": "Work" }));
             }
             Effect::StopHook => self.hook("Stop", json!({})),
             Effect::WriteUser(prompt) => self.write_down(&json!({

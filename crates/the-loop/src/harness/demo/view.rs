@@ -47,10 +47,10 @@ pub fn bottom(agent: &Agent, columns: usize, rows: usize) -> (Vec<String>, usize
         }
         Some(text) => {
             let mut wrapped = wrap(text, columns.saturating_sub(3).max(1));
-            let shown = rows.saturating_sub(6).max(1);
-            if wrapped.len() > shown {
-                let hidden = wrapped.len() - shown;
-                wrapped.truncate(shown);
+            let room = rows.saturating_sub(3).max(1);
+            if wrapped.len() > room {
+                let hidden = wrapped.len() - (room - 1);
+                wrapped.truncate(room - 1);
                 wrapped.push(format!("… {hidden} more lines"));
             }
             for (at, line) in wrapped.iter().enumerate() {

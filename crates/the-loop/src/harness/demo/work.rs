@@ -122,7 +122,7 @@ fn reply(world: &World, item: &WorkItemRef, words: &str) -> String {
     let args = ["tickets", "comment", &item, "--body", words, "--no-wait"];
     let call = Call::new(world.program.as_str(), args)
         .cwd(world.cwd.clone())
-        .timeout(Duration::from_secs(60));
+        .timeout(Duration::from_mins(1));
     let answer = world.processes.run(&call);
     if answer.ok() {
         format!("replied on {item}")

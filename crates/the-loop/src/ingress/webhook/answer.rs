@@ -104,8 +104,8 @@ impl Refusal {
             Self::Unavailable => (false, Some(30)),
         };
         Answer {
-            closes,
             retry_after,
+            closes,
             ..Answer::new(status, word)
         }
     }

@@ -2,7 +2,7 @@
 //! settings and secrets.
 
 use hyper::HeaderMap;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use hyper::header::{AsHeaderName, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use secrecy::SecretString;
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::Delivery;
@@ -72,10 +72,7 @@ pub(super) fn check(
 }
 
 /// A field that is there exactly once.
-fn only<'a>(
-    headers: &'a HeaderMap,
-    name: impl hyper::header::AsHeaderName,
-) -> Option<&'a HeaderValue> {
+fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then_some(first)

@@ -350,3 +350,6 @@ pub(super) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
     // A peer that is gone, or does not close in time, has had its chance.
     let _ = tokio::time::timeout(time, lingering).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,7 +83,7 @@ async fn rows(shared: &Arc<Shared>, request: Request<Incoming>, framing: Framing
 /// A whole body, and the room it takes until it is dropped.
 struct Whole {
     bytes: Vec<u8>,
-    _room: Option<tokio::sync::OwnedSemaphorePermit>,
+    room: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
 /// Rows 7 and 8: the body, refused at the first byte over the limit.
@@ -92,7 +92,7 @@ async fn collect(shared: &Shared, mut body: Incoming) -> Result<Whole, Refusal> 
     let announced = body.size_hint().exact().unwrap_or(0).min(max);
     let mut whole = Whole {
         bytes: Vec::with_capacity(usize::try_from(announced).unwrap_or(0).min(1 << 16)),
-        _room: None,
+        room: None,
     };
     while let Some(frame) = body.frame().await {
         // An end before the announced one comes as an error.
@@ -106,9 +106,9 @@ async fn collect(shared: &Shared, mut body: Incoming) -> Result<Whole, Refusal> 
         let wanted = u32::try_from(data.len()).map_err(|_| Refusal::BodyTooLarge)?;
         let more = Arc::clone(&shared.room).acquire_many_owned(wanted).await;
         let more = more.map_err(|_| Refusal::Unavailable)?;
-        match &mut whole._room {
+        match &mut whole.room {
             Some(room) => room.merge(more),
-            None => whole._room = Some(more),
+            None => whole.room = Some(more),
         }
         whole.bytes.extend_from_slice(&data);
     }

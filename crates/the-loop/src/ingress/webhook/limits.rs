@@ -53,3 +53,22 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in2_the_numbers() {
+        let limits = Limits::default();
+        assert_eq!((limits.body_bytes, limits.head_bytes), (26_214_400, 16_384));
+        assert_eq!((limits.connections, HEADERS_MAX), (256, 64));
+        let seconds = [
+            limits.head_time,
+            limits.body_time,
+            limits.idle_time,
+            limits.commit_time,
+        ];
+        assert_eq!(seconds.map(|time| time.as_secs()), [10, 10, 30, 8]);
+    }
+}

@@ -136,11 +136,12 @@ fn observed(
 ) -> Option<(AgentState, Timestamp)> {
     let adapter = Adapter::by_name(&record.harness)?;
     let env = crate::settings::pane_environment(&desk.world, desk.settings(), &[]);
+    let conversation = record.conversation()?;
     let place = Place {
-        session_id: record.conversation()?,
+        demo_transcript: desk.layout.demo_transcript(&conversation),
+        session_id: conversation,
         cwd: Utf8PathBuf::from(&record.cwd),
         hook_file: desk.layout.hook_file(slug),
-        demo_dir: desk.layout.demo_dir(),
         home: env.get("HOME").map(Utf8PathBuf::from),
         claude_config_dir: env.get("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from),
     };

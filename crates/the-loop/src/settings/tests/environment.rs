@@ -215,7 +215,7 @@ fn cf36_the_last_good_secret_is_kept_and_warned_of_once_a_minute() {
         "secretFile is empty; still using the secret read before"
     );
     assert_eq!(now().unwrap().1, None);
-    machine.world.clock.advance(Duration::from_secs(60));
+    machine.world.clock.advance(Duration::from_mins(1));
     assert!(now().unwrap().1.is_some());
     machine.write(&file, "second, new\nfirst\n");
     let (secrets, due) = now().unwrap();

@@ -4,6 +4,7 @@ mod document;
 mod environment;
 mod layers;
 mod live;
+mod messages;
 mod search;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ impl Machine {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let top = Utf8Path::from_path(dir.path()).unwrap();
-        let top = OsDiskRef.canonicalize(top);
+        let top = crate::disk::Disk::canonicalize(&OsDisk, top).unwrap();
         let (home, cwd) = (top.join("home"), top.join("work"));
         let world = World {
             disk: Arc::new(OsDisk),
@@ -94,14 +95,5 @@ impl Machine {
             "{}",
             String::from_utf8_lossy(&answer.stderr)
         );
-    }
-}
-
-/// The disk before there is a world.
-struct OsDiskRef;
-
-impl OsDiskRef {
-    fn canonicalize(&self, path: &Utf8Path) -> Utf8PathBuf {
-        crate::disk::Disk::canonicalize(&OsDisk, path).unwrap()
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use the_loop_core::event::Filter;
 
-use super::read::{Lines, ReadFault, Scan, Sink, open_if_there};
+use super::lines::{Lines, Scan};
+use super::read::{ReadFault, Sink, open_if_there};
 use super::segment;
 use crate::clock::Clock;
 use crate::disk::SharedDisk;

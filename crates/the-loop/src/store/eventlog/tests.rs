@@ -1,3 +1,8 @@
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these tests look at files behind the program's back"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;

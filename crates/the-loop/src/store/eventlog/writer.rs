@@ -41,6 +41,8 @@ struct State {
     segment_bytes: u64,
     keep_segments: u32,
     dirty: bool,
+    /// A sync failed and it was said; nothing more is said until one works.
+    sync_fails: bool,
     lost: Option<Lost>,
 }
 
@@ -73,6 +75,7 @@ impl EventLog {
             segment_bytes: u64::from(segment_mb.max(1)) * MIB,
             keep_segments,
             dirty: false,
+            sync_fails: false,
             lost: None,
         };
         Self {
@@ -199,22 +202,21 @@ impl Shared {
     }
 
     fn count_lost(&self, state: &mut State, at: Timestamp, error: &io::Error) {
-        match &mut state.lost {
-            Some(lost) => lost.count += 1,
-            None => {
-                let path = &self.path;
-                // Nothing may fail the caller, not even a closed stderr.
-                let _ = writeln!(
-                    io::stderr(),
-                    "warning: cannot write the event log {path}: {error}"
-                );
-                state.lost = Some(Lost {
-                    count: 1,
-                    since: at,
-                    error: error.to_string(),
-                });
-            }
+        if let Some(lost) = &mut state.lost {
+            lost.count += 1;
+            return;
         }
+        let path = &self.path;
+        // Nothing may fail the caller, not even a closed stderr.
+        let _ = writeln!(
+            io::stderr(),
+            "warning: cannot write the event log {path}: {error}"
+        );
+        state.lost = Some(Lost {
+            count: 1,
+            since: at,
+            error: error.to_string(),
+        });
     }
 
     /// Writes `log.lost` when lines were lost; `true` when it was written.
@@ -334,22 +336,23 @@ impl Shared {
         disk.append_to(file, &first)
     }
 
-    /// Syncs without holding up other writers. A failed sync leaves the file dirty for the next try.
+    /// Syncs without holding up other writers. A failed sync leaves the file dirty for the next try, and
+    /// is said once.
     fn sync(&self, file: Option<Arc<File>>) {
         let Some(file) = file else { return };
-        if let Err(error) = file.sync_data() {
-            let mut state = self.lock();
+        let synced = file.sync_data();
+        let mut state = self.lock();
+        if let Err(error) = &synced {
             state.dirty = true;
-            self.complain_of_sync(&error);
+            if !state.sync_fails {
+                let path = &self.path;
+                let _ = writeln!(
+                    io::stderr(),
+                    "warning: cannot sync the event log {path}: {error}"
+                );
+            }
         }
-    }
-
-    fn complain_of_sync(&self, error: &io::Error) {
-        let path = &self.path;
-        let _ = writeln!(
-            io::stderr(),
-            "warning: cannot sync the event log {path}: {error}"
-        );
+        state.sync_fails = synced.is_err();
     }
 
     fn rotate_if_needed(&self, state: &mut State) -> io::Result<bool> {
@@ -422,10 +425,6 @@ fn ends_in_newline(file: &File) -> io::Result<bool> {
 impl Drop for Shared {
     fn drop(&mut self) {
         let dirty = take_dirty(&mut self.lock());
-        if let Some(file) = dirty
-            && let Err(error) = file.sync_data()
-        {
-            self.complain_of_sync(&error);
-        }
+        self.sync(dirty);
     }
 }

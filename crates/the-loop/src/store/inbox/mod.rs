@@ -32,6 +32,7 @@ use the_loop_core::delivery::{Delivery, State};
 use the_loop_core::ids::ItemKey;
 use the_loop_core::time::Timestamp;
 
+use crate::store::lock::ItemLock;
 use crate::world::World;
 
 pub use accept::{Accepted, DuplicateBy};
@@ -57,7 +58,7 @@ pub enum InboxError {
     /// The file is damaged. A retry cannot help: no ingress may run (ST-61).
     #[error("the inbox {path} is damaged: {detail}")]
     Damaged {
-        /// The database file; empty when it was found while working.
+        /// The database file.
         path: Utf8PathBuf,
         /// SQLite's words.
         detail: String,
@@ -142,6 +143,12 @@ impl From<std::io::Error> for InboxError {
 pub trait HoldsItem {
     /// Is this lock the one of that item? Colliding items share one.
     fn covers(&self, key: &ItemKey) -> bool;
+}
+
+impl HoldsItem for ItemLock {
+    fn covers(&self, key: &ItemKey) -> bool {
+        self.covers_key(key)
+    }
 }
 
 fn must_hold(lock: &dyn HoldsItem, key: &ItemKey) -> Result<(), InboxError> {

@@ -89,7 +89,10 @@ fn find(connection: &Connection, id: &str) -> Result<Option<Seq>, InboxError> {
         .optional()?)
 }
 
-pub(super) fn outcomes_of(connection: &Connection, seq: Seq) -> Result<Vec<OutcomeRow>, InboxError> {
+pub(super) fn outcomes_of(
+    connection: &Connection,
+    seq: Seq,
+) -> Result<Vec<OutcomeRow>, InboxError> {
     let sql = format!(
         "{} WHERE o.seq = ?1 ORDER BY o.item_key",
         OutcomeRow::SELECT
@@ -231,7 +234,10 @@ fn retry_delivery(connection: &Connection, row: &DeliveryRow) -> Result<RetryAns
     Ok(RetryAnswer::Queued(vec![changed_delivery(row)]))
 }
 
-pub(super) fn find_row(connection: &Connection, id: &str) -> Result<Option<DeliveryRow>, InboxError> {
+pub(super) fn find_row(
+    connection: &Connection,
+    id: &str,
+) -> Result<Option<DeliveryRow>, InboxError> {
     match find(connection, id)? {
         Some(seq) => one_delivery(connection, seq),
         None => Ok(None),

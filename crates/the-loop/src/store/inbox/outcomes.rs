@@ -248,8 +248,8 @@ impl Inbox {
     }
 
     /// Outcomes of the item that another version of the program gave up get a full budget (DI-4,
-    /// ST-58). Those that this version gave up stay as they are; so does what a reset or a close
-    /// overtook.
+    /// ST-58). Those that this version gave up stay as they are, and those that nobody signed, so
+    /// that asking again is harmless; so does what a reset or a close overtook.
     pub fn rearm(
         &self,
         lock: &dyn HoldsItem,
@@ -261,7 +261,7 @@ impl Inbox {
         self.write(move |connection| {
             let sql = format!(
                 "{} WHERE o.item_key = ?1 AND o.state = 'abandoned'
-                 AND coalesce(o.given_up_by, '') <> ?2 ORDER BY o.seq",
+                 AND o.given_up_by <> ?2 ORDER BY o.seq",
                 OutcomeRow::SELECT,
             );
             let mark = watermark(connection, &key)?;

@@ -69,7 +69,7 @@ impl Inbox {
             }
             Ok(batch)
         })?;
-        while self.write(|connection| vacuum_some(connection))? {}
+        while self.write(vacuum_some)? {}
         Ok(Pruned {
             deliveries,
             bodies,
@@ -125,7 +125,12 @@ fn forgettable(
          ORDER BY d.seq LIMIT ?4",
         unfinished_outcome("o."),
     );
-    let values = params![after, cutoffs.finished, cutoffs.undecided, INBOX_PRUNE_BATCH];
+    let values = params![
+        after,
+        cutoffs.finished,
+        cutoffs.undecided,
+        INBOX_PRUNE_BATCH
+    ];
     sequence(connection, &sql, values)
 }
 
@@ -146,7 +151,11 @@ fn bodies_to_drop(
          ORDER BY d.seq LIMIT ?3",
         open_outcome("o."),
     );
-    sequence(connection, &sql, params![after, cutoffs.body, INBOX_PRUNE_BATCH])
+    sequence(
+        connection,
+        &sql,
+        params![after, cutoffs.body, INBOX_PRUNE_BATCH],
+    )
 }
 
 fn prune_memories(connection: &Connection, cutoffs: Cutoffs) -> Result<(), InboxError> {

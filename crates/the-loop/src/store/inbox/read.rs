@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use the_loop_core::limits::INBOX_IDLE_READERS_MAX;
 
-use super::schema::{self, Identity};
 use super::InboxError;
+use super::schema::{self, Identity};
 use crate::world::World;
 
 /// The inbox, open for looking. Clones share their connections.
@@ -105,8 +105,9 @@ impl InboxReader {
         let Some(connection) = watch.as_ref() else {
             return Ok(0);
         };
-        Ok(connection
-            .prepare_cached("PRAGMA data_version")?
-            .query_row((), |row| row.get(0))?)
+        let asked = connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row((), |row| row.get(0)));
+        asked.map_err(|e| schema::at(&self.pool.path)(e.into()))
     }
 }

@@ -7,8 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use the_loop_core::limits::{INBOX_BUSY_TIMEOUT, INBOX_WAL_BYTES_MAX};
 
-use super::rows::{OPEN_DELIVERY, open_outcome};
 use super::InboxError;
+use super::rows::{OPEN_DELIVERY, open_outcome};
 use crate::disk::Kind;
 use crate::world::World;
 
@@ -95,7 +95,13 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    /// Reads them in one view: between two, another process may make the tables.
     pub(super) fn of(connection: &Connection) -> Result<Self, InboxError> {
+        let _view = if connection.is_autocommit() {
+            Some(connection.unchecked_transaction()?)
+        } else {
+            None
+        };
         let number = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, i64>(0));
         Ok(Self {
             application_id: number("PRAGMA application_id")?,

@@ -122,4 +122,3 @@ impl InboxReader {
         self.read(|connection| watermark(connection, key))
     }
 }
-

@@ -303,7 +303,9 @@ impl Committer {
     fn serve(&mut self, jobs: &Receiver<Box<dyn Job>>) {
         while let Ok(first) = jobs.recv() {
             let mut batch = vec![first];
-            let committed = self.commit_batch(&mut batch, jobs);
+            let committed = self
+                .commit_batch(&mut batch, jobs)
+                .map_err(schema::at(&self.path));
             match &committed {
                 Ok(false) => {}
                 Ok(true) => {

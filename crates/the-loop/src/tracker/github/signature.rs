@@ -112,9 +112,7 @@ mod tests {
             String::new(),
             "sha256=".to_owned(),
             good.to_uppercase(),
-            good.replace("sha256=", "sha256=")
-                .to_uppercase()
-                .replace("SHA256", "sha256"),
+            good.to_uppercase().replace("SHA256", "sha256"),
             good.replace("sha256", "sha1"),
             good[..good.len() - 1].to_owned(),
             format!("{good}0"),

@@ -4,7 +4,7 @@ fn written(place: &Place, numbers: std::ops::Range<u64>) -> EventLog {
     let log = place.writer();
     for n in numbers {
         log.emit(Source::Engine, swept(n));
-        place.world.clock.advance(Duration::from_secs(60));
+        place.world.clock.advance(Duration::from_mins(1));
     }
     log
 }

@@ -1,0 +1,190 @@
+//! One running agent as the engine sees it: its state, and what it has taken.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use camino::Utf8PathBuf;
+use the_loop_core::confirm::{AgentState, By, Composer, Observation};
+use the_loop_core::ids::{HarnessSessionId, Marker};
+use the_loop_core::record::SessionRecord;
+use the_loop_core::time::Timestamp;
+
+use super::item::Gathered;
+use super::{Engine, lock};
+use crate::harness::adapter::{Adapter, Place};
+use crate::harness::screen::ScreenView;
+use crate::harness::watch::Watch;
+use crate::settings::pane_environment;
+use crate::tmux::View;
+use crate::world::World;
+
+/// What `status` and `sessions list` show of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// What it does.
+    pub state: AgentState,
+    /// Since when, where that is known.
+    pub since: Option<Timestamp>,
+}
+
+/// A watched session. Rebuilt from its record at any time; remembers nothing that matters.
+#[derive(Debug)]
+pub(super) struct Agent {
+    world: World,
+    adapter: Adapter,
+    watch: Option<Watch>,
+    pid: Option<i32>,
+    /// The record this watches, to notice that it was replaced.
+    conversation: String,
+    /// What the supervisor last said about it.
+    pub said: Said,
+}
+
+/// What was told about an agent, so that it is told once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Said {
+    pub state: Option<AgentState>,
+    pub waiting_since: Option<Timestamp>,
+    pub waiting_told: bool,
+    pub exited: bool,
+    pub malformed: usize,
+}
+
+impl Agent {
+    fn new(world: &World, adapter: Adapter, place: Option<Place>, record: &SessionRecord) -> Self {
+        let launched_at = record.spawn.as_ref().map_or(record.created_at, |spawn| spawn.at);
+        Self {
+            world: world.clone(),
+            adapter,
+            watch: place.map(|place| Watch::new(adapter, place, launched_at)),
+            pid: record.pid,
+            conversation: record.harness_session_id.clone(),
+            said: Said::default(),
+        }
+    }
+
+    /// The state now; a view of the pane makes it more certain.
+    pub fn state(&mut self, now: Timestamp, view: Option<&View>) -> AgentState {
+        self.observe(now, view, None).map_or(AgentState::Unknown, |observation| observation.state)
+    }
+
+    /// The state with its source and age.
+    pub fn observe(&mut self, now: Timestamp, view: Option<&View>, title: Option<&str>) -> Option<Observation> {
+        let screen = view.map(|view| screen(view, now));
+        if let Some(view) = view {
+            self.pid = Some(view.pane.pid);
+        }
+        let watch = self.watch.as_mut()?;
+        let looked = watch.look(&self.world, self.pid, title, screen.as_ref());
+        self.said.malformed += looked.malformed;
+        watch.state()
+    }
+
+    /// Evidence that a delivery with this marker was taken after the attempt was written down.
+    pub fn evidence(&mut self, marker: &Marker, intent_at: Timestamp) -> Option<By> {
+        let watch = self.watch.as_mut()?;
+        watch.look(&self.world, self.pid, None, None);
+        watch.evidence(marker, intent_at).map(|seen| seen.by)
+    }
+
+    /// What the composer holds.
+    pub fn composer(&self, view: &View, now: Timestamp, marker: Option<&Marker>) -> Composer {
+        self.adapter.composer(&screen(view, now), marker)
+    }
+
+    /// Could the transcript be read to its end at the last look?
+    pub fn transcript_read(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::transcript_read)
+    }
+
+    /// When the newest turn began.
+    pub fn last_turn_at(&self) -> Option<Timestamp> {
+        self.watch.as_ref().and_then(Watch::last_turn_at)
+    }
+
+    /// Does this harness report through hooks?
+    pub fn hooks_heard(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::hooks_heard)
+    }
+}
+
+fn screen(view: &View, now: Timestamp) -> ScreenView {
+    ScreenView::parse(&view.text, &view.pane.title, Some(view.pane.cursor), view.pane.dead, now)
+}
+
+impl Engine {
+    /// The agent of an item; watched anew when its record names another conversation.
+    pub(super) fn agent(&self, gathered: &Gathered, adapter: Adapter) -> Arc<Mutex<Agent>> {
+        let mut agents = lock(&self.0.agents);
+        if let (Some(agent), Some(record)) = (agents.get(&gathered.key), gathered.record.as_ref()) {
+            let watched = lock(agent);
+            if watched.conversation == record.harness_session_id && watched.watch.is_some() {
+                drop(watched);
+                return agent.clone();
+            }
+        }
+        let agent = Arc::new(Mutex::new(self.watch(gathered, adapter)));
+        agents.insert(gathered.key.clone(), agent.clone());
+        agent
+    }
+
+    /// Begins to watch anew: another process is in the pane.
+    pub(super) fn fresh_agent(&self, gathered: &Gathered, adapter: Adapter) -> Arc<Mutex<Agent>> {
+        let agent = Arc::new(Mutex::new(self.watch(gathered, adapter)));
+        lock(&self.0.agents).insert(gathered.key.clone(), agent.clone());
+        agent
+    }
+
+    fn watch(&self, gathered: &Gathered, adapter: Adapter) -> Agent {
+        let layout = &self.0.parts.layout;
+        let place = gathered.record.as_ref().and_then(|record| {
+            let env = self.pane_env(gathered);
+            Some(Place {
+                session_id: HarnessSessionId::parse(&record.harness_session_id)?,
+                cwd: Utf8PathBuf::from(&record.cwd),
+                hook_file: layout.hook_file(&gathered.slug),
+                demo_transcript: layout.demo_transcript(&HarnessSessionId::parse(&record.harness_session_id)?),
+                home: env.get("HOME").map(Utf8PathBuf::from),
+                claude_config_dir: env.get("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from),
+            })
+        });
+        match &gathered.record {
+            Some(record) => Agent::new(self.world(), adapter, place, record),
+            None => Agent {
+                world: self.world().clone(),
+                adapter,
+                watch: None,
+                pid: None,
+                conversation: String::new(),
+                said: Said::default(),
+            },
+        }
+    }
+
+    /// The whole environment of the item's pane (CF-33).
+    pub(super) fn pane_env(&self, gathered: &Gathered) -> BTreeMap<String, String> {
+        pane_environment(self.world(), &gathered.settings, &self.own_names(&gathered.item))
+    }
+
+    /// Our own four names, set last in every pane (DI-20).
+    pub(super) fn own_names(&self, item: &the_loop_core::ids::WorkItemRef) -> Vec<(&'static str, String)> {
+        let parts = &self.0.parts;
+        let mut names = vec![
+            ("THE_LOOP_INSTANCE", parts.instance.clone()),
+            ("THE_LOOP_WORK_ITEM", item.to_string()),
+            ("THE_LOOP_STATE_ROOT", parts.layout.root().to_string()),
+        ];
+        if let Some(path) = parts.settings.path() {
+            names.push(("THE_LOOP_CLI_CONFIG", path.to_string()));
+        }
+        names
+    }
+
+    /// What an agent is doing, as far as it was looked at.
+    pub fn agent_view(&self, key: &the_loop_core::ids::ItemKey) -> Option<AgentView> {
+        let agent = lock(&self.0.agents).get(key).cloned()?;
+        let agent = lock(&agent);
+        let state = agent.said.state?;
+        Some(AgentView { state, since: agent.said.waiting_since })
+    }
+}

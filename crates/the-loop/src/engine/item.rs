@@ -1,0 +1,316 @@
+//! One work item: its lock, its facts, its next delivery.
+
+use std::sync::Arc;
+
+use the_loop_core::config::Settings;
+use the_loop_core::control::{Command, ItemState, Keywords, SessionNow, Spoken, start_required};
+use the_loop_core::delivery::{Delivery, Effect, State};
+use the_loop_core::dispatch::HoldReason;
+use the_loop_core::ids::{ItemKey, Slug, WorkItemRef};
+use the_loop_core::record::{Control, SessionRecord, TicketState};
+use the_loop_core::route::has_label;
+use the_loop_core::session::SessionStatus;
+
+use super::{Engine, lock};
+use crate::git::Prepared;
+use crate::store::inbox::{OutcomeChange, OutcomeRow, Scope};
+use crate::store::lock::{ItemLock, LockError, Patience};
+use crate::store::registry::RecordFault;
+
+/// How a worker left an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing is left to do.
+    Idle,
+    /// What is left waits for something.
+    Waits,
+    /// Another process holds the item.
+    Busy,
+}
+
+/// What to do after one delivery was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Look at the item again.
+    Again,
+    /// Nothing more can be done now.
+    Wait,
+}
+
+/// Everything known of an item, gathered under its lock; judges nothing (DI-8).
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    pub item: WorkItemRef,
+    pub key: ItemKey,
+    pub slug: Slug,
+    pub settings: Arc<Settings>,
+    pub record: Option<SessionRecord>,
+    pub control: Option<Control>,
+    pub parked: bool,
+    /// Why nothing may be done with the item (ST-32).
+    pub fault: Option<HoldReason>,
+    /// The checkout, once it was made or checked in this dispatch.
+    pub prepared: Option<Prepared>,
+}
+
+/// An outcome with its delivery, which can be read.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub row: OutcomeRow,
+    pub delivery: Delivery,
+}
+
+impl std::ops::Deref for Job {
+    type Target = OutcomeRow;
+    fn deref(&self) -> &OutcomeRow {
+        &self.row
+    }
+}
+
+impl Gathered {
+    /// The session record, when it is live.
+    pub fn live(&self) -> Option<&SessionRecord> {
+        self.record.as_ref().filter(|record| record.status.is_live())
+    }
+}
+
+/// What a delivery wants, read once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wants {
+    /// A command, or an end: goes before prompts that wait (DI-5).
+    Deed,
+    /// Words for the agent, or a question whether it should have a session.
+    Prompt,
+}
+
+impl Engine {
+    /// Works one item until nothing can be done for it now.
+    pub(super) fn work(&self, item: &WorkItemRef) -> Rest {
+        loop {
+            if self.is_stopping() {
+                return Rest::Waits;
+            }
+            let held = match self.0.locks.item(item, "dispatch", Patience::none()) {
+                Ok(held) => held,
+                Err(LockError::Busy(_) | LockError::GaveWay) => return Rest::Busy,
+                Err(LockError::NotLocking { .. } | LockError::Io { .. }) => return Rest::Waits,
+            };
+            if self.0.locks.is_wanted(&held) {
+                return Rest::Busy;
+            }
+            match self.work_once(&held, item) {
+                Some(Progress::Again) => {}
+                Some(Progress::Wait) => return Rest::Waits,
+                None => return Rest::Idle,
+            }
+        }
+    }
+
+    /// Acts on the next delivery of an item; `None` when there is none.
+    fn work_once(&self, held: &ItemLock, item: &WorkItemRef) -> Option<Progress> {
+        let Ok(rows) = self.0.parts.inbox.open_outcomes(&item.key()) else {
+            return Some(Progress::Wait);
+        };
+        let rows = self.readable(held, item, rows);
+        let settings = self.settings();
+        let keywords = Keywords::configured(&settings.routing.control);
+        let now = self.world().clock.now();
+        let may_act = |row: &&Job| match row.state {
+            State::Queued => true,
+            State::Failed => row.retry_at.is_none_or(|at| at <= now),
+            State::Accepted
+            | State::Routed
+            | State::Sending
+            | State::Pasted
+            | State::Confirmed
+            | State::Settled
+            | State::Dropped
+            | State::Abandoned
+            | State::Uncertain => false,
+        };
+        let deed = rows
+            .iter()
+            .filter(|row| wants(row, &keywords, &settings) == Wants::Deed)
+            .find(may_act);
+        let in_line = rows
+            .iter()
+            .find(|row| row.state != State::Uncertain && !(row.state == State::Failed && is_deed(row, &keywords, &settings)));
+        let Some(next) = deed.or(in_line) else {
+            return (!rows.iter().all(|row| row.state == State::Uncertain)).then_some(Progress::Wait);
+        };
+        let gathered = match self.gather(held, item, settings) {
+            Ok(gathered) => gathered,
+            Err(_) => return Some(Progress::Wait),
+        };
+        Some(match next.state {
+            State::Sending | State::Pasted => self.examine(held, &gathered, next),
+            State::Queued | State::Failed if may_act(&next) => self.act(held, &gathered, next),
+            State::Queued
+            | State::Failed
+            | State::Accepted
+            | State::Routed
+            | State::Confirmed
+            | State::Settled
+            | State::Dropped
+            | State::Abandoned
+            | State::Uncertain => Progress::Wait,
+        })
+    }
+
+    /// The rows whose delivery can be read; the others are given up, so that they block nothing.
+    fn readable(&self, held: &ItemLock, item: &WorkItemRef, rows: Vec<OutcomeRow>) -> Vec<Job> {
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row.delivery.clone() {
+                Ok(delivery) => jobs.push(Job { row, delivery }),
+                Err(_) if row.state == State::Uncertain => {}
+                Err(fault) => self.unsendable(held, &item.key(), &row, &fault.to_string()),
+            }
+        }
+        jobs
+    }
+
+    fn act(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
+        let Some(row) = self.requeued(held, gathered, row) else { return Progress::Wait };
+        if let Some(reason) = gathered.fault {
+            // A wish to end something is obeyed as far as a session can be found (ST-32).
+            if !matches!(row.delivery.effect, Effect::Close { .. }) {
+                return self.hold(held, gathered, &row, reason);
+            }
+        }
+        let keywords = Keywords::configured(&gathered.settings.routing.control);
+        match spoken(&row.delivery, &keywords, &gathered.settings) {
+            Said::Command(command) => self.obey(held, gathered, &row, command),
+            Said::Ambiguous(commands) => self.ambiguous(held, gathered, &row, &commands),
+            Said::Nothing => self.admit(held, gathered, &row),
+        }
+    }
+
+    /// A failed row whose time has come is queued again, so that every try begins in one state.
+    fn requeued(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Option<Job> {
+        if row.state == State::Queued {
+            return Some(row.clone());
+        }
+        self.change(held, &gathered.key, row, OutcomeChange::to(State::Queued))
+    }
+
+    pub(super) fn gather(
+        &self,
+        held: &ItemLock,
+        item: &WorkItemRef,
+        settings: Arc<Settings>,
+    ) -> Result<Gathered, String> {
+        let mut fault = None;
+        let record = match self.0.registry.get(item) {
+            Ok(found) => found,
+            Err(problem) => {
+                fault = Some(hold_of(&problem));
+                self.say_corrupt(&problem);
+                None
+            }
+        };
+        let control = match self.0.portable.control(item) {
+            Ok(control) => control,
+            Err(problem) => {
+                fault = Some(hold_of(&problem));
+                self.say_corrupt(&problem);
+                None
+            }
+        };
+        let (slug, record) = match record {
+            Some(found) => (found.slug, Some(found.record)),
+            None => (self.0.registry.slug_for(held, item).map_err(|e| e.to_string())?, None),
+        };
+        let canonical = record.as_ref().map_or_else(|| item.clone(), |record| record.item.clone());
+        let key = canonical.key();
+        let scope = Scope::Item(canonical.clone());
+        let parked = self.0.parts.inbox.parked(&scope).map_err(|e| e.to_string())?;
+        let parked = parked.is_some_and(|parked| parked.is_in_force());
+        Ok(Gathered { key, item: canonical, slug, settings, record, control, parked, fault, prepared: None })
+    }
+
+    /// The state of the item as guards and control see it (IN-27, IN-37).
+    pub(super) fn item_state(&self, gathered: &Gathered, delivery: &Delivery) -> ItemState {
+        let settings = &gathered.settings;
+        let ticket = gathered.item.is_local().then(|| self.0.tickets.get(&gathered.item).ok().flatten()).flatten();
+        let labels = match &ticket {
+            Some(ticket) => ticket.labels.clone(),
+            None => delivery.facts.labels.clone().unwrap_or_default(),
+        };
+        let closed = match &ticket {
+            Some(ticket) => ticket.state == TicketState::Closed,
+            None => delivery.facts.closed.unwrap_or(false),
+        };
+        ItemState {
+            session: match gathered.live().map(|record| record.status) {
+                None | Some(SessionStatus::Closed) => SessionNow::None,
+                Some(SessionStatus::Starting) => SessionNow::Starting,
+                Some(SessionStatus::Active) => SessionNow::Active,
+                Some(SessionStatus::Paused) => SessionNow::Paused,
+            },
+            parked: gathered.parked,
+            closed,
+            recorded: gathered.control.as_ref().map(|control| Command::from(control.command)),
+            policy: settings.routing.spawn_on_unmatched,
+            labeled: has_label(&labels, &settings.routing.auto_execute_label),
+            start_required: start_required(&settings.routing.control),
+        }
+    }
+
+    /// Works one item now, waiting for its lock: for a verb where no daemon holds the root (DI-6).
+    pub fn work_now(&self, item: &WorkItemRef) -> Rest {
+        self.intake();
+        let rest = self.work(item);
+        self.flush_index();
+        rest
+    }
+
+    /// Forgets what a look at an item found: a verb changed it.
+    pub fn touched(&self, item: &WorkItemRef) {
+        lock(&self.0.resting).remove(&item.key());
+        self.wake();
+    }
+}
+
+/// What a delivery says to us.
+enum Said {
+    Command(Command),
+    Ambiguous(Vec<Command>),
+    Nothing,
+}
+
+fn spoken(delivery: &Delivery, keywords: &Keywords, settings: &Settings) -> Said {
+    match &delivery.effect {
+        Effect::Start { .. } => Said::Command(Command::Start),
+        Effect::Text(text) if settings.routing.control.enabled => match keywords.read(&text.body) {
+            Spoken::Text => Said::Nothing,
+            Spoken::Command(command) => Said::Command(command),
+            Spoken::Ambiguous(commands) => Said::Ambiguous(commands),
+        },
+        Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => Said::Nothing,
+    }
+}
+
+fn wants(row: &Job, keywords: &Keywords, settings: &Settings) -> Wants {
+    if is_deed(row, keywords, settings) { Wants::Deed } else { Wants::Prompt }
+}
+
+fn is_deed(row: &Job, keywords: &Keywords, settings: &Settings) -> bool {
+    if matches!(row.delivery.effect, Effect::Close { .. }) {
+        return true;
+    }
+    match spoken(&row.delivery, keywords, settings) {
+        // These two are words for the agent (IN-37).
+        Said::Command(Command::Execute | Command::Cleanup) | Said::Nothing => false,
+        Said::Command(_) | Said::Ambiguous(_) => true,
+    }
+}
+
+fn hold_of(fault: &RecordFault) -> HoldReason {
+    match fault {
+        RecordFault::Newer { .. } => HoldReason::RecordNewer,
+        RecordFault::Corrupt { .. } | RecordFault::Foreign { .. } | RecordFault::Unreadable { .. } => {
+            HoldReason::RecordCorrupt
+        }
+    }
+}

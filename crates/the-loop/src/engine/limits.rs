@@ -1,0 +1,230 @@
+//! Room for another session, and the breakers (DI-51, DI-52).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::config::Strategy as Configured;
+use the_loop_core::control::{Command, Keywords};
+use the_loop_core::dispatch::HoldReason;
+use the_loop_core::event::{LimitReason, LogEvent, Strategy};
+use the_loop_core::ids::ItemKey;
+use the_loop_core::prompt::comment;
+use the_loop_core::record::{WorkspaceRecord, WorkspaceStrategy};
+use the_loop_core::workspace::{CloneSource, StartFrom};
+
+use super::item::Gathered;
+use super::{Engine, lock};
+use crate::git::{Prepared, WorkspaceError, WorkspaceRequest};
+use crate::store::inbox::Scope;
+use crate::store::lock::{ItemLock, Patience};
+
+/// Sessions being launched by this process, and who waits for room, oldest delivery first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Room(Arc<Mutex<RoomState>>);
+
+#[derive(Debug, Default)]
+struct RoomState {
+    launching: usize,
+    waiting: BTreeMap<i64, ItemKey>,
+}
+
+/// A place taken for a session that is being launched; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Reservation(Room);
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        lock(&self.0.0).launching -= 1;
+    }
+}
+
+/// Why there is no checkout.
+pub(super) enum NoWorkspace {
+    GaveWay,
+    Failed { error: String, retry: bool },
+}
+
+impl Engine {
+    /// Takes a place for one more session, or says what it has to wait for. Those who wait are served
+    /// in the order of their deliveries.
+    pub(super) fn ask_for_room(&self, gathered: &Gathered, seq: i64) -> Result<Reservation, HoldReason> {
+        let limits = &gathered.settings.routing.limits;
+        if let Some(reason) = self.short_of(gathered) {
+            return Err(reason);
+        }
+        let live = self.live_sessions(gathered).map_err(|()| HoldReason::TmuxUnanswered)?;
+        let mut room = lock(&self.0.room.0);
+        let max = limits.max_live_sessions as usize;
+        let older_waits = room.waiting.first_key_value().is_some_and(|(first, _)| *first < seq);
+        let is_full = max > 0 && (live + room.launching >= max || (older_waits && live + room.launching + room.waiting.len() > max));
+        if is_full {
+            room.waiting.insert(seq, gathered.key.clone());
+            return Err(HoldReason::WaitingCapacity);
+        }
+        room.waiting.remove(&seq);
+        room.launching += 1;
+        drop(room);
+        Ok(Reservation(self.0.room.clone()))
+    }
+
+    /// A delivery no longer waits for room.
+    pub(super) fn leaves_the_line(&self, seq: i64) {
+        lock(&self.0.room.0).waiting.remove(&seq);
+    }
+
+    fn short_of(&self, gathered: &Gathered) -> Option<HoldReason> {
+        let limits = &gathered.settings.routing.limits;
+        let disk = &self.world().disk;
+        let mb = |bytes: u64| bytes >> 20;
+        let memory = free_memory(disk.as_ref());
+        if limits.min_free_memory_mb > 0 && memory.is_some_and(|free| mb(free) < u64::from(limits.min_free_memory_mb)) {
+            return Some(HoldReason::LowMemory);
+        }
+        let place = match gathered.settings.routing.workspace.root.as_str() {
+            "" => self.0.parts.layout.root(),
+            root => nearest_existing(disk.as_ref(), Utf8Path::new(root)),
+        };
+        let free = disk.free_bytes(&place).ok();
+        (limits.min_free_disk_mb > 0 && free.is_some_and(|free| mb(free) < u64::from(limits.min_free_disk_mb)))
+            .then_some(HoldReason::LowDisk)
+    }
+
+    /// Live sessions of this root other than the item's own.
+    fn live_sessions(&self, gathered: &Gathered) -> Result<usize, ()> {
+        let listing = self.0.registry.list().map_err(|_| ())?;
+        let snapshot = self.tmux(&gathered.settings).snapshot().map_err(|_| ())?;
+        let lives = |target: &str| {
+            the_loop_core::ids::TmuxTarget::parse(target)
+                .is_some_and(|target| snapshot.state(&target) == the_loop_core::probe::TmuxState::Live)
+        };
+        Ok(listing
+            .records
+            .iter()
+            .filter(|found| found.record.status.is_live() && found.record.item.key() != gathered.key)
+            .filter(|found| found.record.spawn.is_none() && lives(&found.record.tmux_target))
+            .count())
+    }
+
+    /// The item's checkout, made or checked.
+    pub(super) fn workspace(&self, gathered: &Gathered, held: &ItemLock) -> Result<Prepared, NoWorkspace> {
+        let settings = &gathered.settings;
+        let workspace = &settings.routing.workspace;
+        let failed = |error: String, retry: bool| {
+            self.emit(LogEvent::WorkspaceFailed {
+                work_item: gathered.item.clone(),
+                endpoint: None,
+                strategy: strategy_of(workspace.strategy),
+                error: error.clone(),
+                will_retry: retry,
+            });
+            NoWorkspace::Failed { error, retry }
+        };
+        let root = (!workspace.root.is_empty()).then(|| Utf8PathBuf::from(&workspace.root));
+        let source = match &root {
+            None => None,
+            Some(_) => Some(CloneSource::of(&gathered.item, settings).map_err(|e| failed(e.to_string(), false))?),
+        };
+        let request = WorkspaceRequest {
+            item: gathered.item.clone(),
+            slug: gathered.slug.clone(),
+            strategy: strategy_of(workspace.strategy),
+            root,
+            source,
+            spawn_workdir: Utf8PathBuf::from(&settings.routing.spawn_workdir),
+            start: StartFrom::DefaultBranch,
+        };
+        let repo = gathered.item.repo().clone();
+        let locks = self.0.locks.clone();
+        let clone_lock = move || {
+            locks
+                .clone_lock(&repo, "checkout", Patience::of(Duration::from_secs(600)))
+                .map(|held| Box::new(held) as Box<dyn Send>)
+                .map_err(|e| e.to_string())
+        };
+        let give_way = || self.is_stopping() || self.0.locks.is_wanted(held);
+        let prepared = self.git(settings).prepare(&request, &clone_lock, &give_way);
+        let prepared = prepared.map_err(|error| match error {
+            WorkspaceError::GaveWay => NoWorkspace::GaveWay,
+            WorkspaceError::TryLater(_) | WorkspaceError::NeedsOperator(_) => {
+                failed(error.to_string(), error.retryable())
+            }
+        })?;
+        if let Some(path) = &prepared.path {
+            self.emit(LogEvent::WorkspacePrepared {
+                work_item: gathered.item.clone(),
+                endpoint: None,
+                strategy: prepared.strategy,
+                checkout: path.to_string(),
+                branch: prepared.branch.clone(),
+            });
+        }
+        Ok(prepared)
+    }
+
+    /// Stops an item's prompts, and says so once (DI-52).
+    pub(super) fn park(&self, gathered: &Gathered, reason: LimitReason, limit: u64, value: u64) {
+        let scope = Scope::Item(gathered.item.clone());
+        let now = self.world().clock.now();
+        if !self.0.parts.inbox.park(&scope, reason.as_str(), now).unwrap_or(false) {
+            return;
+        }
+        let words = limit_words(reason, limit);
+        let keywords = Keywords::configured(&gathered.settings.routing.control);
+        let resume = keywords.phrase(Command::Resume);
+        let told = self.tell(&gathered.item, &comment::parked(&words, resume, &gathered.item)).is_ok();
+        if told {
+            let _ = self.0.parts.inbox.parked_told(&scope, now);
+        }
+        self.emit(LogEvent::LimitParked { work_item: Some(gathered.item.clone()), reason, limit, value, told });
+    }
+}
+
+/// A limit in words, for people.
+pub fn limit_words(reason: LimitReason, limit: u64) -> String {
+    match reason {
+        LimitReason::DeliveriesPerHour => format!("more than {limit} deliveries in an hour"),
+        LimitReason::DeliveriesPerDay => format!("more than {limit} deliveries in a day"),
+        LimitReason::TokensPerItem => format!("more than {limit} tokens"),
+        LimitReason::TokensPerDay => format!("more than {limit} tokens in a day"),
+        LimitReason::SelfConversation => "the agent answers itself".to_owned(),
+    }
+}
+
+/// The nearest directory above `path`, or itself, that is there.
+fn nearest_existing(disk: &dyn crate::disk::Disk, path: &Utf8Path) -> Utf8PathBuf {
+    path.ancestors()
+        .find(|dir| disk.meta(dir).is_ok_and(|meta| meta.is_some()))
+        .unwrap_or(path)
+        .to_owned()
+}
+
+/// Memory that programs can have, in bytes; `None` where the machine does not say.
+pub fn free_memory(disk: &dyn crate::disk::Disk) -> Option<u64> {
+    let text = disk.read(Utf8Path::new("/proc/meminfo"), 64 << 10).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kb << 10)
+}
+
+fn strategy_of(configured: Configured) -> Strategy {
+    match configured {
+        Configured::Worktree => Strategy::Worktree,
+        Configured::Clone => Strategy::Clone,
+    }
+}
+
+/// The workspace as the session record keeps it.
+pub(super) fn workspace_record(prepared: &Prepared) -> WorkspaceRecord {
+    WorkspaceRecord {
+        strategy: match prepared.strategy {
+            Strategy::Worktree => WorkspaceStrategy::Worktree,
+            Strategy::Clone => WorkspaceStrategy::Clone,
+            Strategy::None => WorkspaceStrategy::None,
+        },
+        path: prepared.path.as_ref().unwrap_or(&prepared.cwd).to_string(),
+        branch: prepared.branch.clone(),
+    }
+}

@@ -1,0 +1,152 @@
+//! What an authorised delivery that is no command does (IN-27), and the way into the dispatch machine.
+
+use the_loop_core::delivery::{Effect, State};
+use the_loop_core::dispatch::{self, Dispatch, HoldReason, Known, Step, Verdict};
+use the_loop_core::event::{DispatchDropReason, LimitReason, LogEvent, ReactionState};
+use the_loop_core::guard::{Admission, Asks, admit, end_of};
+use the_loop_core::session::SessionStatus;
+
+use super::close::CloseWish;
+use super::item::{Gathered, Job, Progress};
+use super::perform::Performer;
+use super::Engine;
+use crate::store::inbox::OutcomeChange;
+use crate::store::lock::ItemLock;
+
+impl Engine {
+    /// Looks the delivery up in the table of admissions and does what it says.
+    pub(super) fn admit(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
+        let state = self.item_state(gathered, &row.delivery);
+        let Some(asks) = Asks::of(&row.delivery.effect) else { return Progress::Wait };
+        match admit(asks, state) {
+            Admission::Drop(reason) => {
+                if asks == Asks::Close {
+                    self.forget_closed(held, gathered, row);
+                }
+                self.drop_it(held, gathered, row, reason, None);
+                Progress::Again
+            }
+            Admission::Wait => self.hold(held, gathered, row, HoldReason::Parked),
+            Admission::End => self.autoclose(held, gathered, row),
+            Admission::Deliver | Admission::Spawn => self.dispatch(held, gathered, row),
+        }
+    }
+
+    /// Ends a delivery without a prompt.
+    pub(super) fn drop_it(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        row: &Job,
+        reason: DispatchDropReason,
+        error: Option<String>,
+    ) {
+        let target = gathered.live().map(|record| record.tmux_target.clone());
+        self.emit(LogEvent::DispatchDropped {
+            reason,
+            work_item: Some(gathered.item.clone()),
+            work_items: None,
+            gh_event: row.delivery.event.clone(),
+            delivery_id: row.delivery.delivery_id.clone(),
+            tmux_target: target,
+            error,
+            will_retry: false,
+        });
+        self.change(held, &gathered.key, row, OutcomeChange::to(end_of(reason)).reason(reason.as_str()));
+    }
+
+    /// The close of an item: its session ends, its resources come back, what waited is dropped (IN-26).
+    fn autoclose(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
+        let Effect::Close { ending, moved_to, .. } = &row.delivery.effect else { return Progress::Wait };
+        let wish = CloseWish::close_event(self.closer_is_authorised(&gathered.settings, &row.delivery));
+        if !wish.give_back {
+            self.defer_cleanup(gathered, row, *ending);
+        }
+        let closed = self.close_session(held, gathered, &wish);
+        if !closed.recorded() {
+            return self.try_failed(held, gathered, row, "the session record could not be written", true);
+        }
+        self.told_autoclosed(gathered, row, *ending, moved_to.clone());
+        self.react(row, ReactionState::Completed);
+        self.change(held, &gathered.key, row, OutcomeChange::to(State::Settled).reason("item-closed"));
+        self.forget_closed(held, gathered, row);
+        Progress::Again
+    }
+
+    /// Takes a prompt through the dispatch machine.
+    pub(super) fn dispatch(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
+        if let Some((reason, limit, value)) = self.over_rate(gathered) {
+            self.park(gathered, reason, limit, value);
+            return self.hold(held, gathered, row, HoldReason::Parked);
+        }
+        let facts = dispatch::Facts { known: self.known(gathered), has_prompt: true };
+        if row.reason.is_none() {
+            self.emit(LogEvent::DispatchQueued {
+                work_item: gathered.item.clone(),
+                endpoint: None,
+                gh_event: row.delivery.event.clone(),
+                delivery_id: row.delivery.delivery_id.clone(),
+                spawn: facts.known == Known::Nobody,
+                suspect_self: None,
+            });
+            self.react(row, ReactionState::Started);
+        }
+        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
+        let verdict = performer.run(facts);
+        self.conclude(performer, verdict)
+    }
+
+    /// What the dispatch machine has to know of the record.
+    pub(super) fn known(&self, gathered: &Gathered) -> Known {
+        let Some(record) = gathered.live() else { return Known::Nobody };
+        let resumable = gathered.settings.routing.tmux.resume_on_respawn
+            && the_loop_core::ids::HarnessSessionId::parse(&record.harness_session_id).is_some()
+            && crate::harness::adapter::Adapter::by_name(&record.harness).is_some_and(|a| a.can_resume());
+        match record.status {
+            SessionStatus::Starting => {
+                let resume = record.spawn.as_ref().is_some_and(|spawn| spawn.resume);
+                Known::Starting { resumable: resumable && resume }
+            }
+            SessionStatus::Active | SessionStatus::Paused | SessionStatus::Closed => {
+                Known::Session { resumable }
+            }
+        }
+    }
+
+    fn over_rate(&self, gathered: &Gathered) -> Option<(LimitReason, u64, u64)> {
+        use std::time::Duration;
+        let limits = &gathered.settings.routing.limits;
+        let now = self.world().clock.now();
+        let hour = Duration::from_secs(3600);
+        for (limit, window, reason) in [
+            (limits.max_deliveries_per_item_per_hour, hour, LimitReason::DeliveriesPerHour),
+            (limits.max_deliveries_per_item_per_day, hour * 24, LimitReason::DeliveriesPerDay),
+        ] {
+            let limit = u64::from(limit);
+            if limit == 0 {
+                continue;
+            }
+            let sent = self.0.parts.inbox.prompts_sent(&gathered.key, now.minus(window)).unwrap_or(0);
+            if sent >= limit {
+                return Some((reason, limit, sent + 1));
+            }
+        }
+        None
+    }
+}
+
+impl Performer<'_> {
+    /// Runs the machine to its verdict.
+    pub(super) fn run(&mut self, facts: dispatch::Facts) -> Verdict {
+        let (mut machine, mut step) = Dispatch::begin(facts);
+        loop {
+            match step {
+                Step::Done(verdict) => return verdict,
+                Step::Do(effect) => {
+                    let seen = self.perform(effect);
+                    step = machine.step(seen);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a start has to do before anything is performed (DI-24, DI-43).
+
+use the_loop_core::delivery::State;
+use the_loop_core::dispatch::{Facts, Verdict};
+use the_loop_core::event::{LogEvent, UncertainNext, UncertainReason};
+use the_loop_core::ids::TmuxTarget;
+use the_loop_core::probe::TmuxState;
+use the_loop_core::session::SessionStatus;
+
+use super::examine::Settled;
+use super::perform::Performer;
+use super::Engine;
+use crate::store::inbox::{ListFilter, States};
+use crate::store::lock::Patience;
+use crate::store::registry::Registered;
+
+impl Engine {
+    /// Settles what the last run left: spawns cut short, attempts without an outcome, sessions whose
+    /// agent is gone.
+    pub(super) fn recover(&self) {
+        self.note_doubts();
+        let Ok(listing) = self.0.registry.list() else { return };
+        let settings = self.settings();
+        let snapshot = self.tmux(&settings).snapshot();
+        let mut records: Vec<&Registered> = listing.records.iter().filter(|r| r.record.status.is_live()).collect();
+        records.sort_by_key(|found| found.record.created_at);
+        for found in records {
+            if self.is_stopping() {
+                return;
+            }
+            let gone = match (&snapshot, TmuxTarget::parse(&found.record.tmux_target)) {
+                (Ok(snapshot), Some(target)) => {
+                    matches!(snapshot.state(&target), TmuxState::Dead | TmuxState::Absent)
+                }
+                (Ok(_), None) => true,
+                (Err(_), _) => false,
+            };
+            match found.record.status {
+                SessionStatus::Starting => self.settle_at_start(found),
+                SessionStatus::Active if gone && settings.routing.tmux.recover_on_start => self.bring_back_later(found),
+                SessionStatus::Active | SessionStatus::Paused | SessionStatus::Closed => {}
+            }
+        }
+    }
+
+    /// Attempts that were under way: looked into as their items come up, said now.
+    fn note_doubts(&self) {
+        let filter = ListFilter { states: States::Only(vec![State::Sending]), ..ListFilter::default() };
+        for row in self.0.parts.inbox.list(&filter).unwrap_or_default() {
+            let Some(Ok(item)) = row.item.as_ref().map(|item| item.parse::<the_loop_core::ids::WorkItemRef>()) else {
+                continue;
+            };
+            super::lock(&self.0.doubtful).insert(row.seq);
+            self.emit(LogEvent::DeliveryUncertain {
+                work_item: item,
+                endpoint: None,
+                delivery_id: row.delivery_id.clone(),
+                reason: UncertainReason::NoOutcome,
+                intent_at: row.updated_at,
+                next: UncertainNext::Transcript,
+            });
+        }
+    }
+
+    fn settle_at_start(&self, found: &Registered) {
+        let Ok(held) = self.0.locks.item(&found.record.item, "recover", Patience::none()) else { return };
+        let Ok(gathered) = self.gather(&held, &found.record.item, self.settings()) else { return };
+        if gathered.live().is_some_and(|record| record.status == SessionStatus::Starting) {
+            // What stays unknown is looked at again with the item's next delivery.
+            let _: Settled = self.settle_starting(&held, &gathered);
+        }
+    }
+
+    /// Brings a conversation back without a word, on a worker of its own (DI-24). A failure is no loss:
+    /// the next delivery tries again.
+    fn bring_back_later(&self, found: &Registered) {
+        let engine = self.clone();
+        let item = found.record.item.clone();
+        let key = item.key();
+        if !super::lock(&self.0.in_hand).insert(key.clone()) {
+            return;
+        }
+        let spawned = std::thread::Builder::new().name(format!("recover {item}")).spawn({
+            let key = key.clone();
+            move || {
+                engine.bring_back(&item);
+                super::lock(&engine.0.in_hand).remove(&key);
+                engine.wake();
+            }
+        });
+        if spawned.is_err() {
+            super::lock(&self.0.in_hand).remove(&key);
+        }
+    }
+
+    fn bring_back(&self, item: &the_loop_core::ids::WorkItemRef) {
+        let Ok(held) = self.0.locks.item(item, "recover", Patience::none()) else { return };
+        let Ok(gathered) = self.gather(&held, item, self.settings()) else { return };
+        if gathered.fault.is_some() || gathered.live().is_none_or(|r| r.status != SessionStatus::Active) {
+            return;
+        }
+        let facts = Facts { known: self.known(&gathered), has_prompt: false };
+        let mut performer = Performer::new(self, &held, gathered, None);
+        let verdict = performer.run(facts);
+        self.conclude_recovery(&performer, verdict);
+    }
+
+    /// A conversation that did not come back keeps its record: the next delivery tries again, afresh where
+    /// the old conversation is lost.
+    fn conclude_recovery(&self, performer: &Performer<'_>, verdict: Verdict) {
+        match verdict {
+            Verdict::ResumeFailed => {
+                let error = performer.error.clone().unwrap_or_default();
+                self.lost_conversation(performer, &error);
+            }
+            Verdict::BroughtBack { .. } | Verdict::AlreadyLive | Verdict::Interrupted => {}
+            Verdict::Confirmed { .. }
+            | Verdict::Unconfirmed { .. }
+            | Verdict::LeftInComposer(_)
+            | Verdict::PasteUnanswered
+            | Verdict::Held(_)
+            | Verdict::FirstPromptWaits { .. }
+            | Verdict::Failed(_)
+            | Verdict::SpawnFailed { .. }
+            | Verdict::LaunchUnanswered
+            | Verdict::SessionOccupied
+            | Verdict::GaveWay
+            | Verdict::Defect => self.roll_back(performer),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+use super::*;
+use crate::harness::testing::world;
+
+fn keys() -> Vec<TruePath> {
+    vec![
+        vec!["hasCompletedOnboarding".to_owned()],
+        vec![
+            "projects".to_owned(),
+            "/srv/a.b".to_owned(),
+            "hasTrustDialogAccepted".to_owned(),
+        ],
+    ]
+}
+
+#[test]
+fn di35_keys_are_merged_and_everything_else_stays_in_its_place() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join(".claude.json"));
+    let before =
+        r#"{"z": 1.50, "projects": {"/x": {"hasTrustDialogAccepted": false}}, "a": [1, "é"]}"#;
+    disk.create_new(&file, before.as_bytes(), 0o640).unwrap();
+    let applied = set_true(disk, &file, &keys()).unwrap();
+    assert_eq!(
+        applied,
+        [
+            "hasCompletedOnboarding",
+            "projects./srv/a.b.hasTrustDialogAccepted"
+        ]
+    );
+    let after: Value = serde_json::from_slice(&disk.read(&file, 9999).unwrap()).unwrap();
+    let names: Vec<&String> = after.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["z", "projects", "a", "hasCompletedOnboarding"]);
+    assert_eq!(after["projects"]["/x"]["hasTrustDialogAccepted"], false);
+    assert_eq!(
+        after["projects"]["/srv/a.b"]["hasTrustDialogAccepted"],
+        true
+    );
+    assert_eq!(disk.meta(&file).unwrap().unwrap().mode, 0o640);
+    let written = disk.read(&file, 9999).unwrap();
+    assert_eq!(set_true(disk, &file, &keys()).unwrap(), [""; 0]);
+    assert_eq!(
+        disk.read(&file, 9999).unwrap(),
+        written,
+        "nothing to set, nothing written"
+    );
+}
+
+#[test]
+fn di35_a_new_file_is_private_and_an_empty_one_is_filled() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("new.json"));
+    set_true(disk, &file, &keys()).unwrap();
+    assert_eq!(disk.meta(&file).unwrap().unwrap().mode, 0o600);
+    let empty = path.join("empty.json");
+    disk.create_new(&empty, b" \n", 0o600).unwrap();
+    assert_eq!(set_true(disk, &empty, &keys()).unwrap().len(), 2);
+}
+
+#[test]
+fn di35_a_file_that_cannot_be_parsed_is_left_alone() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("bad.json"));
+    for text in ["{\"a\": ", "[1]", "// comment\n{}"] {
+        let _ = disk.remove(&file);
+        disk.create_new(&file, text.as_bytes(), 0o600).unwrap();
+        let fault = set_true(disk, &file, &keys()).unwrap_err();
+        assert!(matches!(fault, TrustError::Unparseable { .. }), "{text}");
+        assert_eq!(disk.read(&file, 99).unwrap(), text.as_bytes());
+    }
+}
+
+#[test]
+fn di35_a_link_keeps_its_place() {
+    let (_dir, path, world) = world();
+    let (disk, real, link) = (&*world.disk, path.join("real.json"), path.join("link.json"));
+    disk.create_new(&real, b"{}", 0o600).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    set_true(disk, &link, &keys()).unwrap();
+    assert_eq!(disk.meta(&link).unwrap().unwrap().kind, Kind::Link);
+    assert!(disk.read(&real, 999).unwrap().len() > 2);
+}
+
+#[test]
+fn di35_a_parent_that_is_no_object_is_left_alone() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("odd.json"));
+    disk.create_new(&file, br#"{"projects": 5}"#, 0o600)
+        .unwrap();
+    assert_eq!(
+        set_true(disk, &file, &keys()).unwrap(),
+        ["hasCompletedOnboarding"]
+    );
+    let after: Value = serde_json::from_slice(&disk.read(&file, 999).unwrap()).unwrap();
+    assert_eq!(after["projects"], 5);
+}

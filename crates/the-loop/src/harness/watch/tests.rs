@@ -1,0 +1,225 @@
+use camino::Utf8PathBuf;
+use serde_json::{Value, json};
+use the_loop_core::confirm::WaitingKind;
+
+use super::*;
+use crate::harness::hook;
+use crate::harness::testing::{SESSION, at, header, marker, session, world};
+
+struct Scene {
+    _dir: tempfile::TempDir,
+    path: Utf8PathBuf,
+    world: World,
+    watch: Watch,
+}
+
+fn scene(adapter: Adapter, launched_at: i64) -> Scene {
+    let (dir, path, world) = world();
+    let place = Place {
+        session_id: session(),
+        cwd: path.join("r"),
+        hook_file: path.join("local/hooks/local-o-r-1.jsonl"),
+        demo_transcript: path.join("local/demo/t.jsonl"),
+        home: Some(path.clone()),
+        claude_config_dir: None,
+    };
+    world.disk.create_dir_all(&path.join("local/demo")).unwrap();
+    let watch = Watch::new(adapter, place, at(launched_at));
+    Scene {
+        _dir: dir,
+        path,
+        world,
+        watch,
+    }
+}
+
+impl Scene {
+    fn hook(&self, ms: i64, name: &str, mut input: Value) {
+        if input.get("session_id").is_none() {
+            input["session_id"] = json!(SESSION);
+        }
+        let file = self.path.join("local/hooks/local-o-r-1.jsonl");
+        hook::append(
+            &self.world,
+            &file,
+            &HookLine::from_input(at(ms), name, &input),
+        );
+    }
+    fn demo_prompt(&self, ms: i64) {
+        let line = json!({"role": "user", "text": header(), "marker": marker(), "usage": null,
+            "at": at(ms).millis()});
+        let file = self.path.join("local/demo/t.jsonl");
+        self.world
+            .disk
+            .append(&file, format!("{line}\n").as_bytes())
+            .unwrap();
+    }
+    fn look(&mut self, title: Option<&str>, screen: Option<(&str, i64)>) -> (AgentState, i64) {
+        let view =
+            screen.map(|(rows, ms)| ScreenView::parse(rows, title.unwrap_or(""), false, at(ms)));
+        self.watch.look(&self.world, None, title, view.as_ref());
+        self.watch
+            .state()
+            .map_or((AgentState::Unknown, 0), |o| (o.state, o.at.unix_ms()))
+    }
+}
+
+const DRAWN: &str = "────────\n❯ \n────────\n  ? for shortcuts";
+const BUSY: &str = "────────\n❯ \n────────\n  esc to interrupt";
+
+#[test]
+fn di29_the_hook_confirms_and_only_in_its_own_conversation() {
+    let mut scene = scene(Adapter::Claude, 0);
+    assert!(!scene.watch.hooks_heard());
+    scene.hook(
+        100,
+        "UserPromptSubmit",
+        json!({"prompt": header(), "session_id": "another"}),
+    );
+    scene.look(None, None);
+    assert_eq!(scene.watch.evidence(&marker(), at(50)), None);
+    assert!(!scene.watch.hooks_heard());
+    scene.hook(200, "UserPromptSubmit", json!({"prompt": header()}));
+    scene.look(None, None);
+    assert!(scene.watch.hooks_heard());
+    assert_eq!(
+        scene.watch.evidence(&marker(), at(50)).map(|s| s.by),
+        Some(By::Hook)
+    );
+    assert_eq!(scene.watch.evidence(&marker(), at(201)), None);
+}
+
+#[test]
+fn di38_without_hooks_the_transcript_confirms() {
+    let mut scene = scene(Adapter::Demo, 0);
+    scene.look(None, None);
+    assert!(
+        scene.watch.transcript_read(),
+        "a transcript that is not there yet reads as empty"
+    );
+    scene.demo_prompt(100);
+    assert_eq!(scene.look(None, None), (AgentState::Working, 100));
+    assert_eq!(
+        scene.watch.evidence(&marker(), at(50)).map(|s| s.by),
+        Some(By::Transcript)
+    );
+    assert_eq!(scene.watch.last_turn_at(), Some(at(100)));
+}
+
+#[test]
+fn di38_a_hook_tells_where_the_transcript_is() {
+    let mut scene = scene(Adapter::Demo, 0);
+    let elsewhere = scene.path.join("elsewhere.jsonl");
+    let line = json!({"role": "user", "text": "", "marker": marker(), "at": at(9).millis()});
+    scene
+        .world
+        .disk
+        .append(&elsewhere, format!("{line}\n").as_bytes())
+        .unwrap();
+    scene.hook(5, "SessionStart", json!({"transcript_path": elsewhere}));
+    scene.look(None, None);
+    assert_eq!(
+        scene.watch.evidence(&marker(), at(1)).map(|s| s.by),
+        Some(By::Transcript)
+    );
+}
+
+#[test]
+fn di21_a_drawn_prompt_alone_is_believed_after_a_while() {
+    let mut scene = scene(Adapter::Claude, 0);
+    scene.hook(1000, "SessionStart", json!({"source": "startup"}));
+    assert_eq!(
+        scene.look(None, Some((DRAWN, 1100))).0,
+        AgentState::Starting
+    );
+    assert_eq!(
+        scene.look(None, Some((DRAWN, 3000))).0,
+        AgentState::Starting
+    );
+    assert_eq!(
+        scene.look(None, Some((DRAWN, 3100))),
+        (AgentState::Ready, 1100)
+    );
+}
+
+#[test]
+fn di31_an_interrupt_and_an_answered_dialog_are_seen_without_a_hook() {
+    let mut scene = scene(Adapter::Claude, 0);
+    scene.hook(1000, "UserPromptSubmit", json!({"prompt": "x"}));
+    scene.hook(2000, "PermissionRequest", json!({"tool_name": "Bash"}));
+    let waiting = AgentState::Waiting(WaitingKind::Permission);
+    assert_eq!(
+        scene.look(None, Some((BUSY, 1500))).0,
+        waiting,
+        "the hook is newer"
+    );
+    assert_eq!(
+        scene.look(None, Some((BUSY, 2500))).0,
+        waiting,
+        "the screen has not changed since"
+    );
+    let dialog = "────────\n Do you want to proceed?\n ❯ 1. Yes\n Esc to cancel";
+    assert_eq!(scene.look(None, Some((dialog, 2600))).0, waiting);
+    assert_eq!(
+        scene.look(None, Some((BUSY, 3000))),
+        (AgentState::Working, 3000)
+    );
+    scene.look(None, Some((DRAWN, 4000)));
+    assert_eq!(
+        scene.look(None, Some((DRAWN, 6000))),
+        (AgentState::Idle, 4000)
+    );
+}
+
+#[test]
+fn di31_what_an_earlier_process_did_says_nothing_about_this_one() {
+    let mut scene = scene(Adapter::Claude, 5000);
+    scene.hook(1000, "UserPromptSubmit", json!({"prompt": header()}));
+    scene.hook(2000, "Stop", json!({}));
+    assert_eq!(scene.look(None, None).0, AgentState::Unknown);
+    assert!(
+        scene.watch.evidence(&marker(), at(900)).is_some(),
+        "but it is evidence still"
+    );
+    scene.hook(6000, "SessionStart", json!({"source": "resume"}));
+    assert_eq!(scene.look(None, None).0, AgentState::Starting);
+}
+
+#[test]
+fn di31_a_dead_pane_has_exited() {
+    let mut scene = scene(Adapter::Claude, 0);
+    scene.hook(1000, "Stop", json!({}));
+    let dead = ScreenView::parse(DRAWN, "", true, at(2000));
+    scene.watch.look(&scene.world, None, None, Some(&dead));
+    assert_eq!(
+        scene.watch.state().map(|o| o.state),
+        Some(AgentState::Exited)
+    );
+}
+
+#[test]
+fn di31_the_demo_s_title_tells_its_state() {
+    let mut scene = scene(Adapter::Demo, 0);
+    for (title, state) in [
+        ("demo-agent: ready", AgentState::Ready),
+        ("demo-agent: working, 2 waiting", AgentState::Working),
+        (
+            "demo-agent: waiting for an answer",
+            AgentState::Waiting(WaitingKind::Permission),
+        ),
+        ("demo-agent: idle", AgentState::Idle),
+    ] {
+        scene.world.clock.advance(Duration::from_secs(1));
+        assert_eq!(scene.look(Some(title), None).0, state, "{title}");
+    }
+}
+
+#[test]
+fn memory_of_markers_is_bounded() {
+    let mut scene = scene(Adapter::Claude, 0);
+    for _ in 0..MARKERS_KEPT + 10 {
+        scene.hook(1000, "UserPromptSubmit", json!({"prompt": header()}));
+    }
+    scene.look(None, None);
+    assert_eq!(scene.watch.markers.len(), MARKERS_KEPT);
+}
