@@ -1,5 +1,6 @@
 //! The operating system's processes with a fuse in front.
 
+use camino::Utf8PathBuf;
 use the_loop::process::{Answer, Call, NoAnswer, OsProcesses, ProcessId, Processes, Signal};
 
 use crate::fuse::{Fuse, Turn};
@@ -38,6 +39,12 @@ impl Processes for FaultyProcesses {
     }
     fn environment(&self, pid: i32, name: &str) -> Option<String> {
         OsProcesses.environment(pid, name)
+    }
+    fn argv(&self, pid: i32) -> Vec<String> {
+        OsProcesses.argv(pid)
+    }
+    fn cwd(&self, pid: i32) -> Option<Utf8PathBuf> {
+        OsProcesses.cwd(pid)
     }
     fn carrying(&self, name: &str, value: &str) -> Vec<ProcessId> {
         OsProcesses.carrying(name, value)

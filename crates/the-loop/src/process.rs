@@ -290,7 +290,9 @@ impl Processes for OsProcesses {
 
     fn argv(&self, pid: i32) -> Vec<String> {
         let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words = bytes.split(|b| *b == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let words = bytes
+            .split(|b| *b == 0)
+            .map(|word| String::from_utf8_lossy(word).into_owned());
         let mut words: Vec<String> = words.collect();
         words.pop();
         words

@@ -53,8 +53,6 @@ pub struct Pane {
     pub in_mode: bool,
     /// How many clients are attached to the session.
     pub attached: u32,
-    /// The cursor's column and row.
-    pub cursor: (usize, usize),
     /// Title the program set: untrusted text.
     pub title: String,
 }
@@ -325,7 +323,11 @@ impl Tmux {
                 "-F",
                 CLIENT_FORMAT,
                 ";",
-                "capture-pane", "-p", "-e", "-t", &pane,
+                "capture-pane",
+                "-p",
+                "-e",
+                "-t",
+                &pane,
             ],
             None,
         );
@@ -494,11 +496,11 @@ pub fn server_config(remain_on_exit: bool) -> String {
     )
 }
 
-const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{cursor_x}\t#{cursor_y}\t#{pane_title}";
+const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{pane_title}";
 const CLIENT_FORMAT: &str = "C\t#{client_readonly}\t#{client_activity}";
 
 fn read_pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(10, SEP);
+    let mut fields = line.splitn(8, SEP);
     (fields.next()? == "P").then_some(())?;
     Some(Pane {
         session: fields.next()?.to_owned(),
@@ -507,7 +509,6 @@ fn read_pane(line: &str) -> Option<Pane> {
         exit_status: fields.next()?.parse().ok(),
         in_mode: fields.next()? != "0",
         attached: fields.next()?.parse().ok()?,
-        cursor: (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?),
         title: fields.next()?.to_owned(),
     })
 }

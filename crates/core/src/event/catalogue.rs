@@ -105,7 +105,6 @@ pub const RESERVED: &[Reserved] = &[
             "keys_sent",
         ],
     ),
-    later("cleanup", &["deferred"]),
     later("limit", &["idle_stopped"]),
     later("quota", &["low", "exhausted", "throttled", "recovered"]),
     later("tracker", &["error", "auth_failed"]),

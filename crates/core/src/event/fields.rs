@@ -28,6 +28,7 @@ pub(super) const FIELDS: &[(&str, &str, &str)] = &[
         "id under which it was accepted first",
     ),
     ("ingress", "", "the way in"),
+    ("closed_as", "", "how the item ended"),
     (
         "gh_event",
         "issue_comment",

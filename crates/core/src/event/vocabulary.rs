@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::catalogue::{EventType, Field};
 use super::fields;
 use super::reasons::{
-    AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord, ConfirmedBy,
-    ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason, DispatchVia, DuplicateBy,
-    ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason, ReactionState,
-    ReleasedVia, ResolvedBy, ResolvedOutcome, RetriedVia, RoutingDropReason, Runner, SavedWhy,
-    ServiceName, SilentNext, StateKind, StopReason, Strategy, SucceededReason, SucceededState,
-    TicketChange, UncertainNext, UncertainReason, UnconfirmedNext, WaitingKind,
+    AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord,
+    ConfirmedBy, ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason, DispatchVia,
+    DuplicateBy, ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason,
+    ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome, RetriedVia, RoutingDropReason, Runner,
+    SavedWhy, ServiceName, SilentNext, StateKind, StopReason, Strategy, SucceededReason,
+    SucceededState, TicketChange, UncertainNext, UncertainReason, UnconfirmedNext, WaitingKind,
     WebhookRejectReason,
 };
 use super::word::FieldValue;

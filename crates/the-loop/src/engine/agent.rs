@@ -52,7 +52,10 @@ pub(super) struct Said {
 
 impl Agent {
     fn new(world: &World, adapter: Adapter, place: Option<Place>, record: &SessionRecord) -> Self {
-        let launched_at = record.spawn.as_ref().map_or(record.created_at, |spawn| spawn.at);
+        let launched_at = record
+            .spawn
+            .as_ref()
+            .map_or(record.created_at, |spawn| spawn.at);
         Self {
             world: world.clone(),
             adapter,
@@ -65,11 +68,17 @@ impl Agent {
 
     /// The state now; a view of the pane makes it more certain.
     pub fn state(&mut self, now: Timestamp, view: Option<&View>) -> AgentState {
-        self.observe(now, view, None).map_or(AgentState::Unknown, |observation| observation.state)
+        self.observe(now, view, None)
+            .map_or(AgentState::Unknown, |observation| observation.state)
     }
 
     /// The state with its source and age.
-    pub fn observe(&mut self, now: Timestamp, view: Option<&View>, title: Option<&str>) -> Option<Observation> {
+    pub fn observe(
+        &mut self,
+        now: Timestamp,
+        view: Option<&View>,
+        title: Option<&str>,
+    ) -> Option<Observation> {
         let screen = view.map(|view| screen(view, now));
         if let Some(view) = view {
             self.pid = Some(view.pane.pid);
@@ -109,7 +118,7 @@ impl Agent {
 }
 
 fn screen(view: &View, now: Timestamp) -> ScreenView {
-    ScreenView::parse(&view.text, &view.pane.title, Some(view.pane.cursor), view.pane.dead, now)
+    ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now)
 }
 
 impl Engine {
@@ -143,7 +152,8 @@ impl Engine {
                 session_id: HarnessSessionId::parse(&record.harness_session_id)?,
                 cwd: Utf8PathBuf::from(&record.cwd),
                 hook_file: layout.hook_file(&gathered.slug),
-                demo_transcript: layout.demo_transcript(&HarnessSessionId::parse(&record.harness_session_id)?),
+                demo_transcript: layout
+                    .demo_transcript(&HarnessSessionId::parse(&record.harness_session_id)?),
                 home: env.get("HOME").map(Utf8PathBuf::from),
                 claude_config_dir: env.get("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from),
             })
@@ -163,11 +173,18 @@ impl Engine {
 
     /// The whole environment of the item's pane (CF-33).
     pub(super) fn pane_env(&self, gathered: &Gathered) -> BTreeMap<String, String> {
-        pane_environment(self.world(), &gathered.settings, &self.own_names(&gathered.item))
+        pane_environment(
+            self.world(),
+            &gathered.settings,
+            &self.own_names(&gathered.item),
+        )
     }
 
     /// Our own four names, set last in every pane (DI-20).
-    pub(super) fn own_names(&self, item: &the_loop_core::ids::WorkItemRef) -> Vec<(&'static str, String)> {
+    pub(super) fn own_names(
+        &self,
+        item: &the_loop_core::ids::WorkItemRef,
+    ) -> Vec<(&'static str, String)> {
         let parts = &self.0.parts;
         let mut names = vec![
             ("THE_LOOP_INSTANCE", parts.instance.clone()),
@@ -185,6 +202,9 @@ impl Engine {
         let agent = lock(&self.0.agents).get(key).cloned()?;
         let agent = lock(&agent);
         let state = agent.said.state?;
-        Some(AgentView { state, since: agent.said.waiting_since })
+        Some(AgentView {
+            state,
+            since: agent.said.waiting_since,
+        })
     }
 }

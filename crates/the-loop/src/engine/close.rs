@@ -12,8 +12,8 @@ use the_loop_core::probe::TmuxState;
 use the_loop_core::record::{SessionRecord, WorkspaceStrategy};
 use the_loop_core::session::SessionStatus;
 
-use super::item::{Gathered, Job};
 use super::Engine;
+use super::item::{Gathered, Job};
 use crate::git::{Checkout, RemoveError};
 use crate::process::{ProcessId, Signal};
 use crate::store::inbox::Mark;
@@ -43,7 +43,14 @@ pub struct CloseWish {
 impl CloseWish {
     /// A `stop`.
     pub fn stop(via: ClosedVia) -> Self {
-        Self { via, why: SavedWhy::Stop, keep_tmux: None, discard: false, give_back: true, actor: String::new() }
+        Self {
+            via,
+            why: SavedWhy::Stop,
+            keep_tmux: None,
+            discard: false,
+            give_back: true,
+            actor: String::new(),
+        }
     }
     /// The end of the item; only an authorised closer gives resources back (IN-26).
     pub fn close_event(give_back: bool) -> Self {
@@ -58,7 +65,10 @@ impl CloseWish {
     }
     /// `sessions close`.
     pub fn close(via: ClosedVia) -> Self {
-        Self { why: SavedWhy::Close, ..Self::stop(via) }
+        Self {
+            why: SavedWhy::Close,
+            ..Self::stop(via)
+        }
     }
 }
 
@@ -127,9 +137,19 @@ impl Closed {
 impl Engine {
     /// Takes the close path for the item's session. Each part is done on its own: one that fails is told
     /// and does not stop the rest.
-    pub fn close_session(&self, held: &ItemLock, gathered: &Gathered, wish: &CloseWish) -> Closed {
-        let mut closed = Closed { recorded: true, ..Closed::default() };
-        let Some(record) = gathered.live().cloned() else { return closed };
+    pub(super) fn close_session(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        wish: &CloseWish,
+    ) -> Closed {
+        let mut closed = Closed {
+            recorded: true,
+            ..Closed::default()
+        };
+        let Some(record) = gathered.live().cloned() else {
+            return closed;
+        };
         closed.found = true;
         let mut record = record;
         record.status = SessionStatus::Closed;
@@ -137,7 +157,9 @@ impl Engine {
         record.spawn = None;
         if let Err(error) = self.0.registry.put(held, &gathered.slug, &record) {
             closed.recorded = false;
-            closed.errors.push(format!("cannot record the session as closed: {error}"));
+            closed
+                .errors
+                .push(format!("cannot record the session as closed: {error}"));
         }
         if let Some(target) = TmuxTarget::parse(&record.tmux_target) {
             self.end_terminal(gathered, &record, &target, wish, &mut closed);
@@ -167,7 +189,10 @@ impl Engine {
         let keep = wish.keep_tmux.unwrap_or(settings.keep_session_on_close);
         let state = tmux.probe(target);
         if state == TmuxState::Unknown {
-            closed.errors.push(format!("tmux gave no answer about {target}; end it with: {}", tmux.kill_command(target)));
+            closed.errors.push(format!(
+                "tmux gave no answer about {target}; end it with: {}",
+                tmux.kill_command(target)
+            ));
             return;
         }
         if state == TmuxState::Live && !settings.kill_harness_on_close {
@@ -180,7 +205,9 @@ impl Engine {
             let grace = Duration::from_secs_f64(settings.harness_kill_grace_seconds.max(0.0));
             match self.end_harness(&gathered.item, &tmux, target, grace) {
                 Ok(()) => {
-                    closed.lines.push(EndLine::Ended { harness: record.harness.clone() });
+                    closed.lines.push(EndLine::Ended {
+                        harness: record.harness.clone(),
+                    });
                     self.told_terminated(gathered, record, None);
                 }
                 Err(error) => {
@@ -199,9 +226,14 @@ impl Engine {
                 endpoint: None,
                 tmux_target: target.to_string(),
             });
-            closed.lines.push(EndLine::Terminal { attach: tmux.attach_command(target, true) });
+            closed.lines.push(EndLine::Terminal {
+                attach: tmux.attach_command(target, true),
+            });
         } else if !tmux.end_session(target) {
-            closed.errors.push(format!("cannot end the tmux session; end it with: {}", tmux.kill_command(target)));
+            closed.errors.push(format!(
+                "cannot end the tmux session; end it with: {}",
+                tmux.kill_command(target)
+            ));
         }
     }
 
@@ -218,13 +250,27 @@ impl Engine {
 
     /// SIGTERM to the pane leader's group, a grace, SIGKILL; then whatever else carries the item's mark.
     /// Nothing without our mark is ever signalled (DI-18).
-    fn end_harness(&self, item: &WorkItemRef, tmux: &Tmux, target: &TmuxTarget, grace: Duration) -> Result<(), String> {
+    fn end_harness(
+        &self,
+        item: &WorkItemRef,
+        tmux: &Tmux,
+        target: &TmuxTarget,
+        grace: Duration,
+    ) -> Result<(), String> {
         let _ = tmux.remain_on_exit(target, true);
-        let panes = tmux.panes(target).map_err(|why| format!("tmux gave no answer: {why}"))?;
-        let leaders: Vec<ProcessId> =
-            panes.iter().filter(|pane| !pane.dead).filter_map(|pane| self.marked(pane.pid, item)).collect();
+        let panes = tmux
+            .panes(target)
+            .map_err(|why| format!("tmux gave no answer: {why}"))?;
+        let leaders: Vec<ProcessId> = panes
+            .iter()
+            .filter(|pane| !pane.dead)
+            .filter_map(|pane| self.marked(pane.pid, item))
+            .collect();
         if leaders.is_empty() {
-            return Err(format!("what runs in {target} does not carry our mark; end it with: {}", tmux.kill_command(target)));
+            return Err(format!(
+                "what runs in {target} does not carry our mark; end it with: {}",
+                tmux.kill_command(target)
+            ));
         }
         let processes = &self.world().processes;
         for leader in &leaders {
@@ -282,8 +328,16 @@ impl Engine {
     }
 
     /// Saves the work of a checkout, then removes it (DI-48).
-    fn give_back(&self, gathered: &Gathered, record: &SessionRecord, wish: &CloseWish, closed: &mut Closed) {
-        let Some(workspace) = &record.workspace else { return };
+    fn give_back(
+        &self,
+        gathered: &Gathered,
+        record: &SessionRecord,
+        wish: &CloseWish,
+        closed: &mut Closed,
+    ) {
+        let Some(workspace) = &record.workspace else {
+            return;
+        };
         let strategy = match workspace.strategy {
             WorkspaceStrategy::Worktree => Strategy::Worktree,
             WorkspaceStrategy::Clone => Strategy::Clone,
@@ -291,15 +345,26 @@ impl Engine {
         };
         let (work_item, checkout) = (gathered.item.clone(), workspace.path.clone());
         let goes_on = closed.lines.contains(&EndLine::GoesOn);
-        if !wish.give_back || goes_on || gathered.settings.routing.workspace.keep_checkout_on_close {
+        if !wish.give_back || goes_on || gathered.settings.routing.workspace.keep_checkout_on_close
+        {
             if wish.give_back && !goes_on {
-                self.emit(LogEvent::WorkspaceKept { work_item, endpoint: None, checkout: checkout.clone(), reason: KeptReason::Configured });
+                self.emit(LogEvent::WorkspaceKept {
+                    work_item,
+                    endpoint: None,
+                    checkout: checkout.clone(),
+                    reason: KeptReason::Configured,
+                });
             }
             closed.lines.push(EndLine::Kept { path: checkout });
             return;
         }
         if closed.was_live && !closed.errors.is_empty() {
-            self.emit(LogEvent::WorkspaceKept { work_item, endpoint: None, checkout: checkout.clone(), reason: KeptReason::InUse });
+            self.emit(LogEvent::WorkspaceKept {
+                work_item,
+                endpoint: None,
+                checkout: checkout.clone(),
+                reason: KeptReason::InUse,
+            });
             closed.lines.push(EndLine::Kept { path: checkout });
             return;
         }
@@ -317,7 +382,13 @@ impl Engine {
                 .map(|held| Box::new(held) as Box<dyn Send>)
                 .map_err(|e| e.to_string())
         };
-        let removed = self.git(&gathered.settings).remove(&self.saved(), &clone_lock, &place, wish.why, wish.discard);
+        let removed = self.git(&gathered.settings).remove(
+            &self.saved(),
+            &clone_lock,
+            &place,
+            wish.why,
+            wish.discard,
+        );
         self.told_removed(gathered, strategy, &workspace.path, wish, removed, closed);
     }
 
@@ -353,14 +424,28 @@ impl Engine {
             });
         } else if removed.is_ok() {
             self.emit(if wish.discard {
-                LogEvent::WorkUnsaved { work_item: work_item.clone(), endpoint: None, checkout: checkout.clone(), actor: wish.actor.clone() }
+                LogEvent::WorkUnsaved {
+                    work_item: work_item.clone(),
+                    endpoint: None,
+                    checkout: checkout.clone(),
+                    actor: wish.actor.clone(),
+                }
             } else {
-                LogEvent::WorkClean { work_item: work_item.clone(), endpoint: None, checkout: checkout.clone() }
+                LogEvent::WorkClean {
+                    work_item: work_item.clone(),
+                    endpoint: None,
+                    checkout: checkout.clone(),
+                }
             });
         }
         match removed {
             Ok(removed) if removed.removed => {
-                self.emit(LogEvent::WorkspaceCleaned { work_item, endpoint: None, strategy, checkout: checkout.clone() });
+                self.emit(LogEvent::WorkspaceCleaned {
+                    work_item,
+                    endpoint: None,
+                    strategy,
+                    checkout: checkout.clone(),
+                });
                 closed.lines.push(EndLine::Removed { path: checkout });
             }
             Ok(_) => {}
@@ -371,9 +456,19 @@ impl Engine {
                     RemoveError::RemoveFailed { .. } => KeptReason::InUse,
                 };
                 if reason == KeptReason::SaveFailed {
-                    self.emit(LogEvent::WorkSaveFailed { work_item: work_item.clone(), endpoint: None, checkout: checkout.clone(), error: error.to_string() });
+                    self.emit(LogEvent::WorkSaveFailed {
+                        work_item: work_item.clone(),
+                        endpoint: None,
+                        checkout: checkout.clone(),
+                        error: error.to_string(),
+                    });
                 }
-                self.emit(LogEvent::WorkspaceKept { work_item, endpoint: None, checkout: checkout.clone(), reason });
+                self.emit(LogEvent::WorkspaceKept {
+                    work_item,
+                    endpoint: None,
+                    checkout: checkout.clone(),
+                    reason,
+                });
                 closed.errors.push(error.to_string());
                 closed.lines.push(EndLine::Kept { path: checkout });
             }
@@ -390,15 +485,31 @@ impl Engine {
             | the_loop_core::delivery::Effect::Start { .. } => None,
         };
         for section in ["control", "poll"] {
-            let _ = self.0.portable.write_section(held, &gathered.item, section, None);
+            let _ = self
+                .0
+                .portable
+                .write_section(held, &gathered.item, section, None);
         }
-        let mark = Mark::Close { seq: job.seq, closed_at };
-        for row in self.0.parts.inbox.would_drop(&gathered.key, mark).unwrap_or_default() {
+        let mark = Mark::Close {
+            seq: job.seq,
+            closed_at,
+        };
+        for row in self
+            .0
+            .parts
+            .inbox
+            .would_drop(&gathered.key, mark)
+            .unwrap_or_default()
+        {
             self.emit(LogEvent::DispatchDropped {
                 reason: the_loop_core::event::DispatchDropReason::ItemClosed,
                 work_item: Some(gathered.item.clone()),
                 work_items: None,
-                gh_event: row.delivery.as_ref().map(|d| d.event.clone()).unwrap_or_default(),
+                gh_event: row
+                    .delivery
+                    .as_ref()
+                    .map(|d| d.event.clone())
+                    .unwrap_or_default(),
                 delivery_id: row.delivery_id.clone(),
                 tmux_target: None,
                 error: None,
@@ -409,11 +520,20 @@ impl Engine {
     }
 
     /// A closer who is not authorised ends the session and gives nothing back.
-    pub(super) fn defer_cleanup(&self, gathered: &Gathered, job: &Job, ending: the_loop_core::delivery::Ending) {
+    pub(super) fn defer_cleanup(
+        &self,
+        gathered: &Gathered,
+        job: &Job,
+        ending: the_loop_core::delivery::Ending,
+    ) {
         let actor = job.delivery.actor.as_ref().map(|actor| actor.login.clone());
         self.emit(LogEvent::CleanupDeferred {
             work_item: gathered.item.clone(),
-            reason: if actor.is_some() { CleanupDeferredReason::UnauthorizedActor } else { CleanupDeferredReason::NoActor },
+            reason: if actor.is_some() {
+                CleanupDeferredReason::UnauthorizedActor
+            } else {
+                CleanupDeferredReason::NoActor
+            },
             actor,
             closed_as: super::tell::autoclosed(ending),
             delivery_id: Some(job.delivery.delivery_id.clone()),

@@ -11,9 +11,9 @@ use the_loop_core::prompt::comment;
 use the_loop_core::record::{Control, ControlSource};
 use the_loop_core::session::{Next, SessionEvent, SessionStatus, next};
 
+use super::Engine;
 use super::close::CloseWish;
 use super::item::{Gathered, Job, Progress};
-use super::Engine;
 use crate::store::inbox::{OutcomeChange, Scope};
 use crate::store::lock::ItemLock;
 
@@ -35,8 +35,13 @@ impl Engine {
                 self.admit(held, gathered, row)
             }
             CommandPlan::AsText => self.admit(held, gathered, row),
-            CommandPlan::Rejected(rejection) => self.reject(held, gathered, row, command, rejection),
-            CommandPlan::Act { deed: Deed::Spawn, record } => {
+            CommandPlan::Rejected(rejection) => {
+                self.reject(held, gathered, row, command, rejection)
+            }
+            CommandPlan::Act {
+                deed: Deed::Spawn,
+                record,
+            } => {
                 if record == Recording::BeforeActing
                     && let Err(e) = self.record_control(held, gathered, row, command)
                 {
@@ -59,7 +64,12 @@ impl Engine {
                 }
                 self.told(gathered, row, command, effect);
                 self.react(row, ReactionState::Completed);
-                self.change(held, &gathered.key, row, OutcomeChange::to(State::Settled).reason("control-executed"));
+                self.change(
+                    held,
+                    &gathered.key,
+                    row,
+                    OutcomeChange::to(State::Settled).reason("control-executed"),
+                );
                 Progress::Again
             }
         }
@@ -76,28 +86,53 @@ impl Engine {
             // A spawn is a dispatch of its own and never comes here.
             Deed::Spawn | Deed::Running => ControlEffect::Running,
             Deed::Noop => ControlEffect::Noop,
-            Deed::Pause => self.set_status(held, gathered, SessionEvent::Pause, ControlEffect::Paused),
-            Deed::Resume => self.set_status(held, gathered, SessionEvent::Resume, ControlEffect::Resumed),
+            Deed::Pause => {
+                self.set_status(held, gathered, SessionEvent::Pause, ControlEffect::Paused)
+            }
+            Deed::Resume => {
+                self.set_status(held, gathered, SessionEvent::Resume, ControlEffect::Resumed)
+            }
             Deed::Release { resume } => {
-                self.release(gathered, row.delivery.actor.as_ref().map(|a| a.login.clone()), released_via(row));
+                self.release(
+                    gathered,
+                    row.delivery.actor.as_ref().map(|a| a.login.clone()),
+                    released_via(row),
+                );
                 if resume {
-                    self.set_status(held, gathered, SessionEvent::Resume, ControlEffect::Released)
+                    self.set_status(
+                        held,
+                        gathered,
+                        SessionEvent::Resume,
+                        ControlEffect::Released,
+                    )
                 } else {
                     ControlEffect::Released
                 }
             }
             Deed::Stop => {
-                let closed = self.close_session(held, gathered, &CloseWish::stop(ClosedVia::Comment));
-                if closed.ok() { ControlEffect::Stopped } else { ControlEffect::Partial }
+                let closed =
+                    self.close_session(held, gathered, &CloseWish::stop(ClosedVia::Comment));
+                if closed.ok() {
+                    ControlEffect::Stopped
+                } else {
+                    ControlEffect::Partial
+                }
             }
         }
     }
 
     /// Takes an item out of its limit; its counting starts anew (DI-52).
-    pub(super) fn release(&self, gathered: &Gathered, actor: Option<String>, via: ReleasedVia) -> bool {
+    pub(super) fn release(
+        &self,
+        gathered: &Gathered,
+        actor: Option<String>,
+        via: ReleasedVia,
+    ) -> bool {
         let scope = Scope::Item(gathered.item.clone());
         let now = self.world().clock.now();
-        let Ok(Some(parked)) = self.0.parts.inbox.release(&scope, now, None) else { return false };
+        let Ok(Some(parked)) = self.0.parts.inbox.release(&scope, now, None) else {
+            return false;
+        };
         self.emit(LogEvent::LimitReleased {
             work_item: Some(gathered.item.clone()),
             reason: LimitReason::parse(&parked.reason).unwrap_or(LimitReason::DeliveriesPerHour),
@@ -115,19 +150,32 @@ impl Engine {
         event: SessionEvent,
         well: ControlEffect,
     ) -> ControlEffect {
-        let Some(record) = gathered.live() else { return ControlEffect::Noop };
-        let Next::Status(status) = next(Some(record.status), event) else { return ControlEffect::Noop };
+        let Some(record) = gathered.live() else {
+            return ControlEffect::Noop;
+        };
+        let Next::Status(status) = next(Some(record.status), event) else {
+            return ControlEffect::Noop;
+        };
         let mut record = record.clone();
         record.status = status;
         if self.0.registry.put(held, &gathered.slug, &record).is_err() {
             return ControlEffect::Failed;
         }
         let (work_item, harness) = (gathered.item.clone(), record.harness.clone());
-        let harness_session_id = Some(record.harness_session_id.clone()).filter(|id| !id.is_empty());
+        let harness_session_id =
+            Some(record.harness_session_id.clone()).filter(|id| !id.is_empty());
         self.emit(if status == SessionStatus::Paused {
-            LogEvent::SessionPaused { work_item, harness, harness_session_id }
+            LogEvent::SessionPaused {
+                work_item,
+                harness,
+                harness_session_id,
+            }
         } else {
-            LogEvent::SessionResumed { work_item, harness, harness_session_id }
+            LogEvent::SessionResumed {
+                work_item,
+                harness,
+                harness_session_id,
+            }
         });
         well
     }
@@ -142,17 +190,35 @@ impl Engine {
     ) -> Result<(), String> {
         let note = match &row.delivery.effect {
             Effect::Text(text) => text.html_url.clone().unwrap_or_default(),
-            Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } | Effect::Start { .. } => String::new(),
+            Effect::Presence
+            | Effect::Notice { .. }
+            | Effect::Close { .. }
+            | Effect::Start { .. } => String::new(),
         };
-        let actor = row.delivery.actor.as_ref().map(|actor| actor.login.clone()).unwrap_or_default();
+        let actor = row
+            .delivery
+            .actor
+            .as_ref()
+            .map(|actor| actor.login.clone())
+            .unwrap_or_default();
         let source = match row.delivery.ingress {
             Ingress::Cli => ControlSource::Cli,
             Ingress::Api => ControlSource::Api,
-            Ingress::Webhook | Ingress::Poll | Ingress::Backfill | Ingress::Tracker | Ingress::Channel => {
-                ControlSource::Comment
-            }
+            Ingress::Webhook
+            | Ingress::Poll
+            | Ingress::Backfill
+            | Ingress::Tracker
+            | Ingress::Channel => ControlSource::Comment,
         };
-        self.write_control(held, gathered, command, source, &actor, &note, row.delivery.received_at)
+        self.write_control(
+            held,
+            gathered,
+            command,
+            source,
+            &actor,
+            &note,
+            row.delivery.received_at,
+        )
     }
 
     /// Writes the control section; the same wish written twice is one write (ST-19).
@@ -167,9 +233,21 @@ impl Engine {
         note: &str,
         requested_at: the_loop_core::time::Timestamp,
     ) -> Result<(), String> {
-        let Some(command) = command.recorded() else { return Ok(()) };
-        let control = Control { command, source, actor: actor.to_owned(), requested_at, note: note.to_owned() };
-        self.0.portable.write_control(held, &gathered.item, Some(&control)).map(|_| ()).map_err(|e| e.to_string())
+        let Some(command) = command.recorded() else {
+            return Ok(());
+        };
+        let control = Control {
+            command,
+            source,
+            actor: actor.to_owned(),
+            requested_at,
+            note: note.to_owned(),
+        };
+        self.0
+            .portable
+            .write_control(held, &gathered.item, Some(&control))
+            .map(|_| ())
+            .map_err(|e| e.to_string())
     }
 
     fn reject(
@@ -189,7 +267,13 @@ impl Engine {
             delivery_id: Some(row.delivery.delivery_id.clone()),
         });
         self.react(row, ReactionState::Error);
-        self.change(held, &gathered.key, row, OutcomeChange::to(State::Settled).reason(format!("control-rejected: {}", reason.as_str())));
+        self.change(
+            held,
+            &gathered.key,
+            row,
+            OutcomeChange::to(State::Settled)
+                .reason(format!("control-rejected: {}", reason.as_str())),
+        );
         Progress::Again
     }
 
@@ -202,7 +286,13 @@ impl Engine {
         error: &str,
     ) -> Progress {
         if self.is_spent(gathered, row) {
-            return self.reject(held, gathered, row, command, ControlRejectReason::RecordUnwritable);
+            return self.reject(
+                held,
+                gathered,
+                row,
+                command,
+                ControlRejectReason::RecordUnwritable,
+            );
         }
         self.try_failed(held, gathered, row, error, true)
     }
@@ -214,21 +304,39 @@ impl Engine {
         row: &Job,
         commands: &[Command],
     ) -> Progress {
-        let replied = self.tell(&gathered.item, &comment::ambiguous(commands)).is_ok();
+        let replied = self
+            .tell(&gathered.item, &comment::ambiguous(commands))
+            .is_ok();
         self.emit(LogEvent::ControlAmbiguous {
             work_items: vec![gathered.item.clone()],
-            actor: row.delivery.actor.as_ref().map(|actor| actor.login.clone()).unwrap_or_default(),
+            actor: row
+                .delivery
+                .actor
+                .as_ref()
+                .map(|actor| actor.login.clone())
+                .unwrap_or_default(),
             commands: commands.to_vec(),
             delivery_id: Some(row.delivery.delivery_id.clone()),
             replied,
         });
         self.react(row, ReactionState::Error);
-        self.change(held, &gathered.key, row, OutcomeChange::to(State::Settled).reason("control-ambiguous"));
+        self.change(
+            held,
+            &gathered.key,
+            row,
+            OutcomeChange::to(State::Settled).reason("control-ambiguous"),
+        );
         Progress::Again
     }
 
     /// The one line that tells what a command did (IN-38).
-    pub(super) fn told(&self, gathered: &Gathered, row: &Job, command: Command, effect: ControlEffect) {
+    pub(super) fn told(
+        &self,
+        gathered: &Gathered,
+        row: &Job,
+        command: Command,
+        effect: ControlEffect,
+    ) {
         self.emit(LogEvent::ControlCommand {
             work_item: gathered.item.clone(),
             command: command,
@@ -243,7 +351,9 @@ impl Engine {
     pub(super) fn arming(&self, settings: &Settings, row: &Job) -> Option<Command> {
         match &row.delivery.effect {
             Effect::Start { .. } => Some(Command::Start),
-            Effect::Text(text) => match Keywords::configured(&settings.routing.control).read(&text.body) {
+            Effect::Text(text) => match Keywords::configured(&settings.routing.control)
+                .read(&text.body)
+            {
                 the_loop_core::control::Spoken::Command(command) if command.arms() => Some(command),
                 the_loop_core::control::Spoken::Command(_)
                 | the_loop_core::control::Spoken::Text
@@ -258,9 +368,11 @@ fn control_via(row: &Job) -> ControlVia {
     match row.delivery.ingress {
         Ingress::Cli => ControlVia::Cli,
         Ingress::Api => ControlVia::Api,
-        Ingress::Webhook | Ingress::Poll | Ingress::Backfill | Ingress::Tracker | Ingress::Channel => {
-            ControlVia::Comment
-        }
+        Ingress::Webhook
+        | Ingress::Poll
+        | Ingress::Backfill
+        | Ingress::Tracker
+        | Ingress::Channel => ControlVia::Comment,
     }
 }
 
@@ -268,8 +380,10 @@ fn released_via(row: &Job) -> ReleasedVia {
     match row.delivery.ingress {
         Ingress::Cli => ReleasedVia::Cli,
         Ingress::Api => ReleasedVia::Api,
-        Ingress::Webhook | Ingress::Poll | Ingress::Backfill | Ingress::Tracker | Ingress::Channel => {
-            ReleasedVia::Comment
-        }
+        Ingress::Webhook
+        | Ingress::Poll
+        | Ingress::Backfill
+        | Ingress::Tracker
+        | Ingress::Channel => ReleasedVia::Comment,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use the_loop_core::confirm::{self, AgentState, Attempt, Composer, Examined};
 use the_loop_core::config::OnUncertain;
+use the_loop_core::confirm::{self, AgentState, Attempt, Composer, Examined};
 use the_loop_core::delivery::State;
 use the_loop_core::dispatch::{Confirmation, HoldReason, Sent};
 use the_loop_core::event::{
@@ -22,7 +22,9 @@ use crate::store::lock::ItemLock;
 impl Engine {
     /// Looks into a delivery that is `sending` or `pasted`.
     pub(super) fn examine(&self, held: &ItemLock, gathered: &Gathered, job: &Job) -> Progress {
-        let starting = gathered.live().is_some_and(|record| record.status == SessionStatus::Starting);
+        let starting = gathered
+            .live()
+            .is_some_and(|record| record.status == SessionStatus::Starting);
         if starting {
             return match self.settle_starting(held, gathered) {
                 Settled::Adopted | Settled::TakenBack => Progress::Again,
@@ -45,7 +47,10 @@ impl Engine {
         let attempt = {
             let mut agent = lock(&performer.agent);
             let observation = agent.observe(now, view.as_ref(), None);
-            let evidence = job.marker.as_ref().and_then(|marker| agent.evidence(marker, intent_at));
+            let evidence = job
+                .marker
+                .as_ref()
+                .and_then(|marker| agent.evidence(marker, intent_at));
             let gone = view.is_none();
             Attempt {
                 evidence,
@@ -78,7 +83,9 @@ impl Engine {
             }
             Examined::LookAgain => Progress::Wait,
             // A prompt behind a dialog, or before a harness that still starts, may be taken yet.
-            Examined::Uncertain if view.is_some() && is_kept_from_it(attempt.state) => Progress::Wait,
+            Examined::Uncertain if view.is_some() && is_kept_from_it(attempt.state) => {
+                Progress::Wait
+            }
             Examined::Uncertain => self.uncertain(held, gathered, job),
         }
     }
@@ -90,17 +97,28 @@ impl Engine {
             self.say_held(&gathered, job, hold);
             return Progress::Wait;
         }
-        let submits = lock(&self.0.submits).entry(job.seq).and_modify(|n| *n += 1).or_insert(1).to_owned();
+        let submits = lock(&self.0.submits)
+            .entry(job.seq)
+            .and_modify(|n| *n += 1)
+            .or_insert(1)
+            .to_owned();
         if submits > 2 {
             if submits == 3 {
-                self.say_unconfirmed(&gathered, job, performer.adapter.name(), UnconfirmedNext::Operator);
+                self.say_unconfirmed(
+                    &gathered,
+                    job,
+                    performer.adapter.name(),
+                    UnconfirmedNext::Operator,
+                );
             }
             return Progress::Wait;
         }
         match performer.submit_again() {
             Sent::Submitted => match performer.confirm() {
                 Confirmation::By(by) => {
-                    let Some(job) = performer.job.clone() else { return Progress::Wait };
+                    let Some(job) = performer.job.clone() else {
+                        return Progress::Wait;
+                    };
                     self.confirmed(performer.held, &gathered, &job, by)
                 }
                 Confirmation::Silent { .. } | Confirmation::Interrupted => Progress::Wait,
@@ -114,20 +132,44 @@ impl Engine {
     }
 
     fn uncertain(&self, held: &ItemLock, gathered: &Gathered, job: &Job) -> Progress {
-        let reason = if job.state == State::Sending { UncertainReason::NoOutcome } else { UncertainReason::NoEvidence };
+        let reason = if job.state == State::Sending {
+            UncertainReason::NoOutcome
+        } else {
+            UncertainReason::NoEvidence
+        };
         let resend = gathered.settings.routing.inbox.on_uncertain == OnUncertain::Resend;
-        let next = if resend { UncertainNext::Resend } else { UncertainNext::Operator };
+        let next = if resend {
+            UncertainNext::Resend
+        } else {
+            UncertainNext::Operator
+        };
         self.say_uncertain(gathered, job, reason, next);
-        let changed = self.change(held, &gathered.key, job, OutcomeChange::to(State::Uncertain).reason(reason.as_str()));
+        let changed = self.change(
+            held,
+            &gathered.key,
+            job,
+            OutcomeChange::to(State::Uncertain).reason(reason.as_str()),
+        );
         if let Some(job) = changed
             && resend
         {
-            self.change(held, &gathered.key, &job, OutcomeChange::to(State::Queued).reason("resend"));
+            self.change(
+                held,
+                &gathered.key,
+                &job,
+                OutcomeChange::to(State::Queued).reason("resend"),
+            );
         }
         Progress::Again
     }
 
-    pub(super) fn say_uncertain(&self, gathered: &Gathered, job: &Job, reason: UncertainReason, next: UncertainNext) {
+    pub(super) fn say_uncertain(
+        &self,
+        gathered: &Gathered,
+        job: &Job,
+        reason: UncertainReason,
+        next: UncertainNext,
+    ) {
         lock(&self.0.doubtful).insert(job.seq);
         self.emit(LogEvent::DeliveryUncertain {
             work_item: gathered.item.clone(),
@@ -148,7 +190,12 @@ impl Engine {
     }
 
     fn resolved_not_sent(&self, gathered: &Gathered, job: &Job) {
-        self.resolved(gathered, job, ResolvedOutcome::NotSent, ResolvedBy::Transcript);
+        self.resolved(
+            gathered,
+            job,
+            ResolvedOutcome::NotSent,
+            ResolvedBy::Transcript,
+        );
     }
 
     fn resolved(&self, gathered: &Gathered, job: &Job, outcome: ResolvedOutcome, by: ResolvedBy) {
@@ -178,7 +225,11 @@ impl Engine {
     }
 
     fn settled_back(&self, held: &ItemLock, gathered: &Gathered) -> Settled {
-        let previous = gathered.record.as_ref().and_then(|r| r.spawn.as_ref()).and_then(|s| s.previous);
+        let previous = gathered
+            .record
+            .as_ref()
+            .and_then(|r| r.spawn.as_ref())
+            .and_then(|s| s.previous);
         let before = previous.and_then(|status| {
             let mut record = gathered.record.clone()?;
             record.status = status;
@@ -201,6 +252,10 @@ pub(super) enum Settled {
 fn is_kept_from_it(state: AgentState) -> bool {
     match state {
         AgentState::Starting | AgentState::Waiting(_) => true,
-        AgentState::Working | AgentState::Ready | AgentState::Idle | AgentState::Exited | AgentState::Unknown => false,
+        AgentState::Working
+        | AgentState::Ready
+        | AgentState::Idle
+        | AgentState::Exited
+        | AgentState::Unknown => false,
     }
 }

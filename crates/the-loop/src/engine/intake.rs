@@ -12,7 +12,9 @@ impl Engine {
     /// Judges everything that is accepted and not judged yet, in the order of acceptance.
     pub(super) fn intake(&self) {
         while !self.is_stopping() {
-            let Ok(rows) = self.0.parts.inbox.unrouted(self.world().clock.now()) else { return };
+            let Ok(rows) = self.0.parts.inbox.unrouted(self.world().clock.now()) else {
+                return;
+            };
             if rows.is_empty() {
                 return;
             }
@@ -53,7 +55,11 @@ impl Engine {
                     error: None,
                     will_retry: false,
                 });
-                self.end(row, State::Dropped, DispatchDropReason::AlreadyProcessed.as_str())
+                self.end(
+                    row,
+                    State::Dropped,
+                    DispatchDropReason::AlreadyProcessed.as_str(),
+                )
             }
             Judgement::Refused(refusal) => self.refuse(row, delivery, refusal),
         }
@@ -61,10 +67,17 @@ impl Engine {
 
     fn route(&self, row: &DeliveryRow, delivery: &Delivery) -> Result<(), InboxError> {
         let settings = self.settings();
-        let hosts = settings.integrations.github.hosts.keys().map(String::as_str);
+        let hosts = settings
+            .integrations
+            .github
+            .hosts
+            .keys()
+            .map(String::as_str);
         let item = match route::route(delivery, hosts) {
             Route::To(item) => item,
-            Route::UnknownHost => return self.refuse(row, delivery, RoutingDropReason::UnknownHost),
+            Route::UnknownHost => {
+                return self.refuse(row, delivery, RoutingDropReason::UnknownHost);
+            }
         };
         let labels = delivery.facts.labels.as_deref().unwrap_or_default();
         self.emit(LogEvent::RoutingRouted {
@@ -76,7 +89,11 @@ impl Engine {
             labeled: route::has_label(labels, &settings.routing.auto_execute_label),
             link_incomplete: None,
         });
-        let outcome = NewOutcome { item, endpoint: None, marker: self.world().ids.marker() };
+        let outcome = NewOutcome {
+            item,
+            endpoint: None,
+            marker: self.world().ids.marker(),
+        };
         let routed = self.0.parts.inbox.route(row.seq, &[outcome])?;
         for behind in routed.dropped {
             self.emit(LogEvent::DispatchDropped {
@@ -94,7 +111,12 @@ impl Engine {
         Ok(())
     }
 
-    fn refuse(&self, row: &DeliveryRow, delivery: &Delivery, reason: RoutingDropReason) -> Result<(), InboxError> {
+    fn refuse(
+        &self,
+        row: &DeliveryRow,
+        delivery: &Delivery,
+        reason: RoutingDropReason,
+    ) -> Result<(), InboxError> {
         self.emit(LogEvent::RoutingDropped {
             reason,
             gh_event: delivery.event.clone(),
@@ -107,6 +129,10 @@ impl Engine {
     }
 
     fn end(&self, row: &DeliveryRow, state: State, reason: &str) -> Result<(), InboxError> {
-        self.0.parts.inbox.end_delivery(row.seq, state, reason).map(|_| ())
+        self.0
+            .parts
+            .inbox
+            .end_delivery(row.seq, state, reason)
+            .map(|_| ())
     }
 }

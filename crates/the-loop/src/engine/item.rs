@@ -70,7 +70,9 @@ impl std::ops::Deref for Job {
 impl Gathered {
     /// The session record, when it is live.
     pub fn live(&self) -> Option<&SessionRecord> {
-        self.record.as_ref().filter(|record| record.status.is_live())
+        self.record
+            .as_ref()
+            .filter(|record| record.status.is_live())
     }
 }
 
@@ -132,11 +134,13 @@ impl Engine {
             .iter()
             .filter(|row| wants(row, &keywords, &settings) == Wants::Deed)
             .find(may_act);
-        let in_line = rows
-            .iter()
-            .find(|row| row.state != State::Uncertain && !(row.state == State::Failed && is_deed(row, &keywords, &settings)));
+        let in_line = rows.iter().find(|row| {
+            row.state != State::Uncertain
+                && !(row.state == State::Failed && is_deed(row, &keywords, &settings))
+        });
         let Some(next) = deed.or(in_line) else {
-            return (!rows.iter().all(|row| row.state == State::Uncertain)).then_some(Progress::Wait);
+            return (!rows.iter().all(|row| row.state == State::Uncertain))
+                .then_some(Progress::Wait);
         };
         let gathered = match self.gather(held, item, settings) {
             Ok(gathered) => gathered,
@@ -171,7 +175,9 @@ impl Engine {
     }
 
     fn act(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
-        let Some(row) = self.requeued(held, gathered, row) else { return Progress::Wait };
+        let Some(row) = self.requeued(held, gathered, row) else {
+            return Progress::Wait;
+        };
         if let Some(reason) = gathered.fault {
             // A wish to end something is obeyed as far as a session can be found (ST-32).
             if !matches!(row.delivery.effect, Effect::Close { .. }) {
@@ -219,20 +225,47 @@ impl Engine {
         };
         let (slug, record) = match record {
             Some(found) => (found.slug, Some(found.record)),
-            None => (self.0.registry.slug_for(held, item).map_err(|e| e.to_string())?, None),
+            None => (
+                self.0
+                    .registry
+                    .slug_for(held, item)
+                    .map_err(|e| e.to_string())?,
+                None,
+            ),
         };
-        let canonical = record.as_ref().map_or_else(|| item.clone(), |record| record.item.clone());
+        let canonical = record
+            .as_ref()
+            .map_or_else(|| item.clone(), |record| record.item.clone());
         let key = canonical.key();
         let scope = Scope::Item(canonical.clone());
-        let parked = self.0.parts.inbox.parked(&scope).map_err(|e| e.to_string())?;
+        let parked = self
+            .0
+            .parts
+            .inbox
+            .parked(&scope)
+            .map_err(|e| e.to_string())?;
         let parked = parked.is_some_and(|parked| parked.is_in_force());
-        Ok(Gathered { key, item: canonical, slug, settings, record, control, parked, fault, prepared: None })
+        Ok(Gathered {
+            key,
+            item: canonical,
+            slug,
+            settings,
+            record,
+            control,
+            parked,
+            fault,
+            prepared: None,
+        })
     }
 
     /// The state of the item as guards and control see it (IN-27, IN-37).
     pub(super) fn item_state(&self, gathered: &Gathered, delivery: &Delivery) -> ItemState {
         let settings = &gathered.settings;
-        let ticket = gathered.item.is_local().then(|| self.0.tickets.get(&gathered.item).ok().flatten()).flatten();
+        let ticket = gathered
+            .item
+            .is_local()
+            .then(|| self.0.tickets.get(&gathered.item).ok().flatten())
+            .flatten();
         let labels = match &ticket {
             Some(ticket) => ticket.labels.clone(),
             None => delivery.facts.labels.clone().unwrap_or_default(),
@@ -250,7 +283,10 @@ impl Engine {
             },
             parked: gathered.parked,
             closed,
-            recorded: gathered.control.as_ref().map(|control| Command::from(control.command)),
+            recorded: gathered
+                .control
+                .as_ref()
+                .map(|control| Command::from(control.command)),
             policy: settings.routing.spawn_on_unmatched,
             labeled: has_label(&labels, &settings.routing.auto_execute_label),
             start_required: start_required(&settings.routing.control),
@@ -287,12 +323,18 @@ fn spoken(delivery: &Delivery, keywords: &Keywords, settings: &Settings) -> Said
             Spoken::Command(command) => Said::Command(command),
             Spoken::Ambiguous(commands) => Said::Ambiguous(commands),
         },
-        Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => Said::Nothing,
+        Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => {
+            Said::Nothing
+        }
     }
 }
 
 fn wants(row: &Job, keywords: &Keywords, settings: &Settings) -> Wants {
-    if is_deed(row, keywords, settings) { Wants::Deed } else { Wants::Prompt }
+    if is_deed(row, keywords, settings) {
+        Wants::Deed
+    } else {
+        Wants::Prompt
+    }
 }
 
 fn is_deed(row: &Job, keywords: &Keywords, settings: &Settings) -> bool {
@@ -309,8 +351,8 @@ fn is_deed(row: &Job, keywords: &Keywords, settings: &Settings) -> bool {
 fn hold_of(fault: &RecordFault) -> HoldReason {
     match fault {
         RecordFault::Newer { .. } => HoldReason::RecordNewer,
-        RecordFault::Corrupt { .. } | RecordFault::Foreign { .. } | RecordFault::Unreadable { .. } => {
-            HoldReason::RecordCorrupt
-        }
+        RecordFault::Corrupt { .. }
+        | RecordFault::Foreign { .. }
+        | RecordFault::Unreadable { .. } => HoldReason::RecordCorrupt,
     }
 }

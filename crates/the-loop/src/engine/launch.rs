@@ -9,9 +9,9 @@ use the_loop_core::prompt::{InlineLimits, Nonce, Occasion, TEMPLATE_BYTES_MAX, T
 use the_loop_core::record::SessionRecord;
 use the_loop_core::session::SessionStatus;
 
+use super::Engine;
 use super::item::{Gathered, Job};
 use super::perform::Performer;
-use super::Engine;
 use crate::harness::adapter::{Adapter, LaunchContext};
 use crate::process::ProcessId;
 use crate::tmux::Tmux;
@@ -26,9 +26,18 @@ impl Engine {
     }
 
     /// Settings, hooks and pre-answers of the harness, before a launch (DI-35).
-    pub(super) fn prepare_harness(&self, gathered: &Gathered, adapter: Adapter) -> Result<(), String> {
-        let record = gathered.record.as_ref().ok_or("there is no session record")?;
-        let prepared = self.with_context(gathered, record, adapter, |context| adapter.prepare(context))?;
+    pub(super) fn prepare_harness(
+        &self,
+        gathered: &Gathered,
+        adapter: Adapter,
+    ) -> Result<(), String> {
+        let record = gathered
+            .record
+            .as_ref()
+            .ok_or("there is no session record")?;
+        let prepared = self.with_context(gathered, record, adapter, |context| {
+            adapter.prepare(context)
+        })?;
         let prepared = prepared.map_err(|e| e.to_string())?;
         let (work_item, harness) = (gathered.item.clone(), adapter.name().to_owned());
         match prepared.trust {
@@ -46,7 +55,12 @@ impl Engine {
                 error: error.to_string(),
             }),
         }
-        self.emit(LogEvent::HookInstalled { work_item, endpoint: None, harness, hooks: prepared.hooks });
+        self.emit(LogEvent::HookInstalled {
+            work_item,
+            endpoint: None,
+            harness,
+            hooks: prepared.hooks,
+        });
         Ok(())
     }
 
@@ -74,9 +88,18 @@ impl Engine {
     ) -> Result<T, String> {
         let layout = &self.0.parts.layout;
         let settings = &gathered.settings;
-        let session_id = HarnessSessionId::parse(&record.harness_session_id).ok_or("the conversation has no id")?;
-        let args = settings.routing.harness_args.get(adapter.name()).cloned().unwrap_or_default();
-        let (settings_file, mail_dir) = (layout.hook_settings(&gathered.slug), layout.mail_dir(&gathered.slug));
+        let session_id = HarnessSessionId::parse(&record.harness_session_id)
+            .ok_or("the conversation has no id")?;
+        let args = settings
+            .routing
+            .harness_args
+            .get(adapter.name())
+            .cloned()
+            .unwrap_or_default();
+        let (settings_file, mail_dir) = (
+            layout.hook_settings(&gathered.slug),
+            layout.mail_dir(&gathered.slug),
+        );
         let workspace_root = &settings.routing.workspace.root;
         Ok(use_it(&LaunchContext {
             world: self.world(),
@@ -93,9 +116,21 @@ impl Engine {
     }
 
     /// What is pasted for a delivery; a long or foreign prompt goes into its mail file first (DI-25).
-    pub(super) fn text_to_paste(&self, performer: &Performer<'_>, job: &Job) -> Result<String, String> {
-        let occasion = Occasion::Event { thread_moved: false };
-        self.text(&performer.gathered, performer.adapter, job, occasion, Way::Paste)
+    pub(super) fn text_to_paste(
+        &self,
+        performer: &Performer<'_>,
+        job: &Job,
+    ) -> Result<String, String> {
+        let occasion = Occasion::Event {
+            thread_moved: false,
+        };
+        self.text(
+            &performer.gathered,
+            performer.adapter,
+            job,
+            occasion,
+            Way::Paste,
+        )
     }
 
     /// What a launch carries as its last argument.
@@ -105,12 +140,25 @@ impl Engine {
         job: &Job,
         launch: Launch,
     ) -> Result<String, String> {
-        let had_conversation = performer.before.as_ref().is_some_and(|before| before.status.is_live() && before.spawn.is_none());
+        let had_conversation = performer
+            .before
+            .as_ref()
+            .is_some_and(|before| before.status.is_live() && before.spawn.is_none());
         let occasion = match launch {
-            Launch::Resume => Occasion::Event { thread_moved: false },
-            Launch::Fresh => Occasion::Spawn { replaces_lost: had_conversation },
+            Launch::Resume => Occasion::Event {
+                thread_moved: false,
+            },
+            Launch::Fresh => Occasion::Spawn {
+                replaces_lost: had_conversation,
+            },
         };
-        self.text(&performer.gathered, performer.adapter, job, occasion, Way::Argument)
+        self.text(
+            &performer.gathered,
+            performer.adapter,
+            job,
+            occasion,
+            Way::Argument,
+        )
     }
 
     fn text(
@@ -141,13 +189,17 @@ impl Engine {
         }
         .prompt();
         let declared = adapter.declaration();
-        let limits = InlineLimits { lines: declared.inline_lines_max, chars: declared.inline_chars_max };
+        let limits = InlineLimits {
+            lines: declared.inline_lines_max,
+            chars: declared.inline_chars_max,
+        };
         let mail = self.0.parts.layout.mail(&gathered.slug, job.seq);
         let sending = prompt.sending(way, limits, mail.as_str());
         if let Some(whole) = &sending.mail {
             let disk = &self.world().disk;
             let dir = mail.parent().unwrap_or(&mail);
-            disk.create_dir_all(dir).and_then(|()| disk.write_atomic(&mail, whole.as_bytes(), true))
+            disk.create_dir_all(dir)
+                .and_then(|()| disk.write_atomic(&mail, whole.as_bytes(), true))
                 .map_err(|e| format!("cannot write the mail file: {e}"))?;
         }
         Ok(sending.text)
@@ -163,7 +215,10 @@ impl Engine {
         match read.map(String::from_utf8) {
             Ok(Ok(text)) => Some(text),
             Ok(Err(_)) | Err(_) => {
-                tracing::warn!(path, "the prompt template cannot be used; the built-in text is");
+                tracing::warn!(
+                    path,
+                    "the prompt template cannot be used; the built-in text is"
+                );
                 None
             }
         }
@@ -187,7 +242,13 @@ impl Engine {
             .and_then(|(_, id)| HarnessSessionId::parse(id))?;
         let cwd: Utf8PathBuf = processes.cwd(process.pid)?;
         let now = self.world().clock.now();
-        let mut record = SessionRecord::new(&gathered.item, adapter.name(), cwd.as_str(), SessionStatus::Active, now);
+        let mut record = SessionRecord::new(
+            &gathered.item,
+            adapter.name(),
+            cwd.as_str(),
+            SessionStatus::Active,
+            now,
+        );
         id.as_str().clone_into(&mut record.harness_session_id);
         record.tmux_target = target.to_string();
         record.tmux_socket = Some(tmux.socket().to_owned());

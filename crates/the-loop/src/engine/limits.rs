@@ -49,16 +49,27 @@ pub(super) enum NoWorkspace {
 impl Engine {
     /// Takes a place for one more session, or says what it has to wait for. Those who wait are served
     /// in the order of their deliveries.
-    pub(super) fn ask_for_room(&self, gathered: &Gathered, seq: i64) -> Result<Reservation, HoldReason> {
+    pub(super) fn ask_for_room(
+        &self,
+        gathered: &Gathered,
+        seq: i64,
+    ) -> Result<Reservation, HoldReason> {
         let limits = &gathered.settings.routing.limits;
         if let Some(reason) = self.short_of(gathered) {
             return Err(reason);
         }
-        let live = self.live_sessions(gathered).map_err(|()| HoldReason::TmuxUnanswered)?;
+        let live = self
+            .live_sessions(gathered)
+            .map_err(|()| HoldReason::TmuxUnanswered)?;
         let mut room = lock(&self.0.room.0);
         let max = limits.max_live_sessions as usize;
-        let older_waits = room.waiting.first_key_value().is_some_and(|(first, _)| *first < seq);
-        let is_full = max > 0 && (live + room.launching >= max || (older_waits && live + room.launching + room.waiting.len() > max));
+        let older_waits = room
+            .waiting
+            .first_key_value()
+            .is_some_and(|(first, _)| *first < seq);
+        let is_full = max > 0
+            && (live + room.launching >= max
+                || (older_waits && live + room.launching + room.waiting.len() > max));
         if is_full {
             room.waiting.insert(seq, gathered.key.clone());
             return Err(HoldReason::WaitingCapacity);
@@ -79,7 +90,9 @@ impl Engine {
         let disk = &self.world().disk;
         let mb = |bytes: u64| bytes >> 20;
         let memory = free_memory(disk.as_ref());
-        if limits.min_free_memory_mb > 0 && memory.is_some_and(|free| mb(free) < u64::from(limits.min_free_memory_mb)) {
+        if limits.min_free_memory_mb > 0
+            && memory.is_some_and(|free| mb(free) < u64::from(limits.min_free_memory_mb))
+        {
             return Some(HoldReason::LowMemory);
         }
         let place = match gathered.settings.routing.workspace.root.as_str() {
@@ -87,8 +100,9 @@ impl Engine {
             root => nearest_existing(disk.as_ref(), Utf8Path::new(root)),
         };
         let free = disk.free_bytes(&place).ok();
-        (limits.min_free_disk_mb > 0 && free.is_some_and(|free| mb(free) < u64::from(limits.min_free_disk_mb)))
-            .then_some(HoldReason::LowDisk)
+        (limits.min_free_disk_mb > 0
+            && free.is_some_and(|free| mb(free) < u64::from(limits.min_free_disk_mb)))
+        .then_some(HoldReason::LowDisk)
     }
 
     /// Live sessions of this root other than the item's own.
@@ -96,19 +110,26 @@ impl Engine {
         let listing = self.0.registry.list().map_err(|_| ())?;
         let snapshot = self.tmux(&gathered.settings).snapshot().map_err(|_| ())?;
         let lives = |target: &str| {
-            the_loop_core::ids::TmuxTarget::parse(target)
-                .is_some_and(|target| snapshot.state(&target) == the_loop_core::probe::TmuxState::Live)
+            the_loop_core::ids::TmuxTarget::parse(target).is_some_and(|target| {
+                snapshot.state(&target) == the_loop_core::probe::TmuxState::Live
+            })
         };
         Ok(listing
             .records
             .iter()
-            .filter(|found| found.record.status.is_live() && found.record.item.key() != gathered.key)
+            .filter(|found| {
+                found.record.status.is_live() && found.record.item.key() != gathered.key
+            })
             .filter(|found| found.record.spawn.is_none() && lives(&found.record.tmux_target))
             .count())
     }
 
     /// The item's checkout, made or checked.
-    pub(super) fn workspace(&self, gathered: &Gathered, held: &ItemLock) -> Result<Prepared, NoWorkspace> {
+    pub(super) fn workspace(
+        &self,
+        gathered: &Gathered,
+        held: &ItemLock,
+    ) -> Result<Prepared, NoWorkspace> {
         let settings = &gathered.settings;
         let workspace = &settings.routing.workspace;
         let failed = |error: String, retry: bool| {
@@ -124,7 +145,10 @@ impl Engine {
         let root = (!workspace.root.is_empty()).then(|| Utf8PathBuf::from(&workspace.root));
         let source = match &root {
             None => None,
-            Some(_) => Some(CloneSource::of(&gathered.item, settings).map_err(|e| failed(e.to_string(), false))?),
+            Some(_) => Some(
+                CloneSource::of(&gathered.item, settings)
+                    .map_err(|e| failed(e.to_string(), false))?,
+            ),
         };
         let request = WorkspaceRequest {
             item: gathered.item.clone(),
@@ -167,17 +191,34 @@ impl Engine {
     pub(super) fn park(&self, gathered: &Gathered, reason: LimitReason, limit: u64, value: u64) {
         let scope = Scope::Item(gathered.item.clone());
         let now = self.world().clock.now();
-        if !self.0.parts.inbox.park(&scope, reason.as_str(), now).unwrap_or(false) {
+        if !self
+            .0
+            .parts
+            .inbox
+            .park(&scope, reason.as_str(), now)
+            .unwrap_or(false)
+        {
             return;
         }
         let words = limit_words(reason, limit);
         let keywords = Keywords::configured(&gathered.settings.routing.control);
         let resume = keywords.phrase(Command::Resume);
-        let told = self.tell(&gathered.item, &comment::parked(&words, resume, &gathered.item)).is_ok();
+        let told = self
+            .tell(
+                &gathered.item,
+                &comment::parked(&words, resume, &gathered.item),
+            )
+            .is_ok();
         if told {
             let _ = self.0.parts.inbox.parked_told(&scope, now);
         }
-        self.emit(LogEvent::LimitParked { work_item: Some(gathered.item.clone()), reason, limit, value, told });
+        self.emit(LogEvent::LimitParked {
+            work_item: Some(gathered.item.clone()),
+            reason,
+            limit,
+            value,
+            told,
+        });
     }
 }
 
@@ -204,7 +245,9 @@ fn nearest_existing(disk: &dyn crate::disk::Disk, path: &Utf8Path) -> Utf8PathBu
 pub fn free_memory(disk: &dyn crate::disk::Disk) -> Option<u64> {
     let text = disk.read(Utf8Path::new("/proc/meminfo"), 64 << 10).ok()?;
     let text = String::from_utf8(text).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kb << 10)
 }

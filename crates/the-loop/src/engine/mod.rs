@@ -38,7 +38,7 @@ use the_loop_core::ids::{ItemKey, WorkItemRef};
 use the_loop_core::record::SessionRecord;
 
 pub use agent::AgentView;
-pub use close::{Closed, CloseWish, EndLine};
+pub use close::{CloseWish, Closed, EndLine};
 pub use item::Rest;
 
 use crate::git::Git;
@@ -169,12 +169,22 @@ impl Engine {
 
     /// Something came in, or may have.
     pub fn wake(&self) {
-        *self.0.woken.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self
+            .0
+            .woken
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
         self.0.woken.1.notify_all();
     }
 
     fn sleep_until(&self, at: Instant) {
-        let mut woken = self.0.woken.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut woken = self
+            .0
+            .woken
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         while !*woken {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -195,7 +205,9 @@ impl Engine {
     /// come to rest, or have something new, are started.
     fn start_items(&self, ticked: bool) {
         let now = self.0.parts.world.clock.now();
-        let Ok(items) = self.0.parts.inbox.items_with_work(now) else { return };
+        let Ok(items) = self.0.parts.inbox.items_with_work(now) else {
+            return;
+        };
         for work in items {
             if self.is_stopping() || lock(&self.0.in_hand).len() >= WORKERS_MAX {
                 break;
@@ -204,7 +216,9 @@ impl Engine {
             if lock(&self.0.set_aside).contains(&key) {
                 continue;
             }
-            let rests = lock(&self.0.resting).get(&key).is_some_and(|r| r.newest_seq >= work.newest_seq);
+            let rests = lock(&self.0.resting)
+                .get(&key)
+                .is_some_and(|r| r.newest_seq >= work.newest_seq);
             if (rests && !ticked) || !lock(&self.0.in_hand).insert(key.clone()) {
                 continue;
             }
@@ -220,7 +234,9 @@ impl Engine {
             .spawn({
                 let key = key.clone();
                 move || {
-                    let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| engine.work(&item)));
+                    let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        engine.work(&item)
+                    }));
                     match worked {
                         Ok(Rest::Idle) => {
                             lock(&engine.0.resting).remove(&key);

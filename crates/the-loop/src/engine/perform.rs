@@ -62,7 +62,12 @@ pub(super) struct Performer<'a> {
 }
 
 impl<'a> Performer<'a> {
-    pub fn new(engine: &'a Engine, held: &'a ItemLock, gathered: Gathered, job: Option<Job>) -> Self {
+    pub fn new(
+        engine: &'a Engine,
+        held: &'a ItemLock,
+        gathered: Gathered,
+        job: Option<Job>,
+    ) -> Self {
         let settings = &gathered.settings;
         let wanted = job.as_ref().and_then(|row| match &row.delivery.effect {
             Deed::Start { harness } => harness.clone(),
@@ -133,7 +138,9 @@ impl<'a> Performer<'a> {
             Effect::Clear(proof) => Seen::Clear(self.clear(proof)),
             Effect::Launch { launch } => Seen::Launch(self.launch(launch)),
             Effect::ProveAlive { .. } => Seen::Alive(self.prove_alive()),
-            Effect::RecordActive { launch, adopted } => Seen::Journal(self.record_active(launch, adopted)),
+            Effect::RecordActive { launch, adopted } => {
+                Seen::Journal(self.record_active(launch, adopted))
+            }
             Effect::AwaitReady => Seen::Ready(self.await_ready()),
         }
     }
@@ -149,7 +156,10 @@ impl<'a> Performer<'a> {
     /// The process in the pane, when it carries our mark for this very item.
     pub fn ours(&self) -> Result<Option<ProcessId>, ()> {
         let panes = self.tmux.panes(&self.target).map_err(|_| ())?;
-        Ok(panes.iter().find(|pane| !pane.dead).and_then(|pane| self.engine.marked(pane.pid, &self.gathered.item)))
+        Ok(panes
+            .iter()
+            .find(|pane| !pane.dead)
+            .and_then(|pane| self.engine.marked(pane.pid, &self.gathered.item)))
     }
 
     fn adopt(&mut self) -> Adoption {
@@ -162,8 +172,14 @@ impl<'a> Performer<'a> {
             Ok(Some(process)) => process,
         };
         if self.gathered.live().is_none() {
-            let Some(record) = self.engine.record_of(&self.gathered, process, &self.target, &self.tmux) else {
-                self.error = Some(format!("{} is live, and what runs in it is not known", self.target));
+            let Some(record) =
+                self.engine
+                    .record_of(&self.gathered, process, &self.target, &self.tmux)
+            else {
+                self.error = Some(format!(
+                    "{} is live, and what runs in it is not known",
+                    self.target
+                ));
                 return Adoption::NotOurs;
             };
             self.gathered.record = Some(record);
@@ -217,8 +233,12 @@ impl<'a> Performer<'a> {
     }
 
     fn send(&mut self) -> Sent {
-        let Some(row) = self.job.clone() else { return Sent::NotPasted };
-        let Some(marker) = row.marker.clone() else { return Sent::NotPasted };
+        let Some(row) = self.job.clone() else {
+            return Sent::NotPasted;
+        };
+        let Some(marker) = row.marker.clone() else {
+            return Sent::NotPasted;
+        };
         let text = match self.engine.text_to_paste(self, &row) {
             Ok(text) => text,
             Err(error) => {
@@ -276,8 +296,12 @@ impl<'a> Performer<'a> {
 
     /// Submits our text, which still stands in the composer, once more.
     pub fn submit_again(&mut self) -> Sent {
-        let Some(row) = self.job.clone() else { return Sent::NotPasted };
-        let Some(marker) = row.marker else { return Sent::NotPasted };
+        let Some(row) = self.job.clone() else {
+            return Sent::NotPasted;
+        };
+        let Some(marker) = row.marker.clone() else {
+            return Sent::NotPasted;
+        };
         if let Some(intent) = row.intent_at {
             self.engine.emit(LogEvent::DeliveryUnconfirmed {
                 work_item: self.gathered.item.clone(),
@@ -302,7 +326,9 @@ impl<'a> Performer<'a> {
 
     fn mark_pasted(&mut self) {
         let now = self.now();
-        let Some(row) = self.job.as_ref().filter(|row| row.state == State::Sending) else { return };
+        let Some(row) = self.job.as_ref().filter(|row| row.state == State::Sending) else {
+            return;
+        };
         self.engine.emit(LogEvent::DeliveryPasted {
             work_item: self.gathered.item.clone(),
             endpoint: None,
@@ -315,7 +341,10 @@ impl<'a> Performer<'a> {
     /// Changes the outcome's row; false when the inbox refused.
     pub fn changed(&mut self, change: OutcomeChange) -> bool {
         let Some(row) = &self.job else { return true };
-        match self.engine.change(self.held, &self.gathered.key, row, change) {
+        match self
+            .engine
+            .change(self.held, &self.gathered.key, row, change)
+        {
             Some(row) => {
                 self.job = Some(row);
                 true
@@ -329,8 +358,12 @@ impl<'a> Performer<'a> {
 
     /// Waits for the harness's own evidence (DI-29).
     pub fn confirm(&mut self) -> Confirmation {
-        let Some(row) = self.job.clone() else { return Confirmation::Silent { in_composer: false } };
-        let timeout = Duration::from_secs(u64::from(self.gathered.settings.routing.tmux.confirm_timeout_seconds));
+        let Some(row) = self.job.clone() else {
+            return Confirmation::Silent { in_composer: false };
+        };
+        let timeout = Duration::from_secs(u64::from(
+            self.gathered.settings.routing.tmux.confirm_timeout_seconds,
+        ));
         let deadline = self.clock().deadline(timeout);
         let mut asked = self.clock().deadline(WANTED);
         loop {
@@ -386,7 +419,9 @@ impl<'a> Performer<'a> {
     }
 
     fn record_starting(&mut self, launch: Launch) -> Journaled {
-        let Some(prepared) = self.gathered.prepared.clone() else { return Journaled::Refused };
+        let Some(prepared) = self.gathered.prepared.clone() else {
+            return Journaled::Refused;
+        };
         let now = self.now();
         let mut record = match (launch, self.gathered.record.clone()) {
             (Launch::Resume, Some(record)) => record,
@@ -396,13 +431,22 @@ impl<'a> Performer<'a> {
             }
             (Launch::Fresh | Launch::Resume, _) => {
                 let (item, cwd) = (&self.gathered.item, prepared.cwd.as_str());
-                let mut record = SessionRecord::new(item, self.adapter.name(), cwd, SessionStatus::Starting, now);
+                let mut record = SessionRecord::new(
+                    item,
+                    self.adapter.name(),
+                    cwd,
+                    SessionStatus::Starting,
+                    now,
+                );
                 record.harness_session_id = self.engine.world().ids.uuid();
                 record
             }
         };
         let previous = match self.before.as_ref().map(|record| record.status) {
-            Some(SessionStatus::Starting) => self.before.as_ref().and_then(|r| r.spawn.as_ref()?.previous),
+            Some(SessionStatus::Starting) => self
+                .before
+                .as_ref()
+                .and_then(|r| r.spawn.as_ref()?.previous),
             Some(SessionStatus::Closed) | None => None,
             Some(status) => Some(status),
         };
@@ -416,11 +460,19 @@ impl<'a> Performer<'a> {
         record.pid_start_time = None;
         record.spawn = Some(SpawnIntent {
             at: now,
-            delivery_id: self.job.as_ref().map(|row| row.delivery.delivery_id.clone()),
+            delivery_id: self
+                .job
+                .as_ref()
+                .map(|row| row.delivery.delivery_id.clone()),
             resume: launch == Launch::Resume,
             previous,
         });
-        if let Err(error) = self.engine.0.registry.put(self.held, &self.gathered.slug, &record) {
+        if let Err(error) = self
+            .engine
+            .0
+            .registry
+            .put(self.held, &self.gathered.slug, &record)
+        {
             self.error = Some(error.to_string());
             return Journaled::Refused;
         }
@@ -431,7 +483,10 @@ impl<'a> Performer<'a> {
             tmux_target: record.tmux_target.clone(),
             cwd: record.cwd.clone(),
             resume: launch == Launch::Resume,
-            delivery_id: self.job.as_ref().map(|row| row.delivery.delivery_id.clone()),
+            delivery_id: self
+                .job
+                .as_ref()
+                .map(|row| row.delivery.delivery_id.clone()),
         });
         self.gathered.record = Some(record);
         self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
@@ -452,13 +507,18 @@ impl<'a> Performer<'a> {
         if self.tmux.clear_dead(&self.target, proof) {
             Cleared::Gone
         } else {
-            self.error = Some(format!("the dead session {} cannot be cleared", self.target));
+            self.error = Some(format!(
+                "the dead session {} cannot be cleared",
+                self.target
+            ));
             Cleared::StillThere
         }
     }
 
     fn launch(&mut self, launch: Launch) -> Launched {
-        let Some(record) = self.gathered.live().cloned() else { return Launched::Refused };
+        let Some(record) = self.gathered.live().cloned() else {
+            return Launched::Refused;
+        };
         let world = self.engine.world().clone();
         let argument = match self.job.clone() {
             None => None,
@@ -470,7 +530,13 @@ impl<'a> Performer<'a> {
                 }
             },
         };
-        let args = self.engine.launch_argv(&self.gathered, &record, self.adapter, launch, argument.as_deref());
+        let args = self.engine.launch_argv(
+            &self.gathered,
+            &record,
+            self.adapter,
+            launch,
+            argument.as_deref(),
+        );
         let args = match args {
             Ok(args) => args,
             Err(error) => {
@@ -484,20 +550,36 @@ impl<'a> Performer<'a> {
             "cwd": record.cwd,
             "env": self.engine.pane_env(&self.gathered),
         });
-        let file = self.engine.0.parts.layout.launch_file(&self.gathered.slug, world.ids.bytes());
+        let file = self
+            .engine
+            .0
+            .parts
+            .layout
+            .launch_file(&self.gathered.slug, world.ids.bytes());
         let bytes = body.to_string().into_bytes();
         if let Err(error) = world.disk.create_new(&file, &bytes, 0o600) {
             self.error = Some(format!("cannot write the launch file: {error}"));
             return Launched::Refused;
         }
         self.launch_file = Some(file.clone());
-        if self.job.as_ref().is_some_and(|row| row.state == State::Queued) && !self.mark_sending() {
+        if self
+            .job
+            .as_ref()
+            .is_some_and(|row| row.state == State::Queued)
+            && !self.mark_sending()
+        {
             self.forget_launch_file();
             return Launched::Refused;
         }
         let argv = [world.program.as_str(), "pane-exec", file.as_str()];
-        let was_empty = self.tmux.snapshot().is_ok_and(|snapshot| snapshot.is_empty());
-        match self.tmux.new_session(&self.target, Utf8Path::new(&record.cwd), &argv) {
+        let was_empty = self
+            .tmux
+            .snapshot()
+            .is_ok_and(|snapshot| snapshot.is_empty());
+        match self
+            .tmux
+            .new_session(&self.target, Utf8Path::new(&record.cwd), &argv)
+        {
             Spawned::Made { pid } => {
                 if was_empty {
                     self.engine.emit(LogEvent::TmuxServerStarted {
@@ -505,7 +587,10 @@ impl<'a> Performer<'a> {
                         version: self.tmux.version().unwrap_or_default(),
                     });
                 }
-                self.launched = world.processes.started(pid).map(|started| ProcessId { pid, started });
+                self.launched = world
+                    .processes
+                    .started(pid)
+                    .map(|started| ProcessId { pid, started });
                 self.mark_pasted();
                 Launched::Made
             }
@@ -529,7 +614,11 @@ impl<'a> Performer<'a> {
 
     /// tmux refused, so nothing was sent.
     fn unsend(&mut self) {
-        if self.job.as_ref().is_some_and(|row| row.state == State::Sending) {
+        if self
+            .job
+            .as_ref()
+            .is_some_and(|row| row.state == State::Sending)
+        {
             self.changed(OutcomeChange::to(State::Queued));
         }
     }
@@ -545,7 +634,14 @@ impl<'a> Performer<'a> {
         if self.launched.is_none() {
             self.launched = self.ours().ok().flatten();
         }
-        let wait = Duration::from_secs_f64(self.gathered.settings.routing.tmux.resume_probe_seconds.max(0.0));
+        let wait = Duration::from_secs_f64(
+            self.gathered
+                .settings
+                .routing
+                .tmux
+                .resume_probe_seconds
+                .max(0.0),
+        );
         let deadline = self.clock().deadline(wait);
         let clock = self.clock().clone();
         while !self.clock().is_over(&deadline) && !self.has_ended() && !self.interrupted() {
@@ -561,7 +657,8 @@ impl<'a> Performer<'a> {
     }
 
     fn has_ended(&self) -> bool {
-        self.launched.is_some_and(|p| self.engine.world().processes.started(p.pid) != Some(p.started))
+        self.launched
+            .is_some_and(|p| self.engine.world().processes.started(p.pid) != Some(p.started))
     }
 
     fn take_tail(&mut self, error: &str) {
@@ -582,28 +679,40 @@ impl<'a> Performer<'a> {
     }
 
     fn record_active(&mut self, launch: Launch, adopted: bool) -> Journaled {
-        let Some(mut record) = self.gathered.live().cloned() else { return Journaled::Refused };
+        let Some(mut record) = self.gathered.live().cloned() else {
+            return Journaled::Refused;
+        };
         let now = self.now();
         let was = record.status;
         record.status = match record.spawn.as_ref().and_then(|spawn| spawn.previous) {
             // A pause set meanwhile wins (DI-40).
             Some(SessionStatus::Paused) => SessionStatus::Paused,
-            Some(SessionStatus::Starting | SessionStatus::Active | SessionStatus::Closed) | None => {
-                SessionStatus::Active
-            }
+            Some(SessionStatus::Starting | SessionStatus::Active | SessionStatus::Closed)
+            | None => SessionStatus::Active,
         };
-        let replaced = record.spawn.as_ref().is_some_and(|spawn| spawn.previous.is_some());
+        let replaced = record
+            .spawn
+            .as_ref()
+            .is_some_and(|spawn| spawn.previous.is_some());
         record.spawn = None;
         record.last_event_at = Some(now);
         if let Some(process) = self.launched {
             record.pid = Some(process.pid);
             record.pid_start_time = Some(process.started);
         }
-        if let Err(error) = self.engine.0.registry.put(self.held, &self.gathered.slug, &record) {
+        if let Err(error) = self
+            .engine
+            .0
+            .registry
+            .put(self.held, &self.gathered.slug, &record)
+        {
             self.error = Some(error.to_string());
             return Journaled::Refused;
         }
-        let known = self.before.as_ref().is_some_and(|record| record.status.is_live());
+        let known = self
+            .before
+            .as_ref()
+            .is_some_and(|record| record.status.is_live());
         self.gathered.record = Some(record.clone());
         if adopted {
             self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
@@ -611,7 +720,11 @@ impl<'a> Performer<'a> {
                 work_item: self.gathered.item.clone(),
                 endpoint: None,
                 tmux_target: record.tmux_target,
-                was: if known && was == SessionStatus::Starting { AdoptedWas::Starting } else { AdoptedWas::None },
+                was: if known && was == SessionStatus::Starting {
+                    AdoptedWas::Starting
+                } else {
+                    AdoptedWas::None
+                },
             });
             return Journaled::Written;
         }
@@ -626,7 +739,8 @@ impl<'a> Performer<'a> {
             delivery.and_then(|d| d.action.clone()),
             delivery.map(|d| d.delivery_id.clone()),
         );
-        let harness_session_id = Some(record.harness_session_id.clone()).filter(|id| !id.is_empty());
+        let harness_session_id =
+            Some(record.harness_session_id.clone()).filter(|id| !id.is_empty());
         if replaced {
             self.engine.emit(LogEvent::SessionRespawned {
                 work_item: self.gathered.item.clone(),
@@ -659,7 +773,9 @@ impl<'a> Performer<'a> {
     }
 
     fn await_ready(&mut self) -> Readiness {
-        let timeout = Duration::from_secs(u64::from(self.gathered.settings.routing.tmux.ready_timeout_seconds));
+        let timeout = Duration::from_secs(u64::from(
+            self.gathered.settings.routing.tmux.ready_timeout_seconds,
+        ));
         let deadline = self.clock().deadline(timeout);
         let mut looked = self.clock().deadline(Duration::ZERO);
         let mut asked = self.clock().deadline(WANTED);

@@ -6,10 +6,10 @@ use the_loop_core::event::{DispatchDropReason, LimitReason, LogEvent, ReactionSt
 use the_loop_core::guard::{Admission, Asks, admit, end_of};
 use the_loop_core::session::SessionStatus;
 
+use super::Engine;
 use super::close::CloseWish;
 use super::item::{Gathered, Job, Progress};
 use super::perform::Performer;
-use super::Engine;
 use crate::store::inbox::OutcomeChange;
 use crate::store::lock::ItemLock;
 
@@ -17,7 +17,9 @@ impl Engine {
     /// Looks the delivery up in the table of admissions and does what it says.
     pub(super) fn admit(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
         let state = self.item_state(gathered, &row.delivery);
-        let Some(asks) = Asks::of(&row.delivery.effect) else { return Progress::Wait };
+        let Some(asks) = Asks::of(&row.delivery.effect) else {
+            return Progress::Wait;
+        };
         match admit(asks, state) {
             Admission::Drop(reason) => {
                 if asks == Asks::Close {
@@ -52,23 +54,45 @@ impl Engine {
             error,
             will_retry: false,
         });
-        self.change(held, &gathered.key, row, OutcomeChange::to(end_of(reason)).reason(reason.as_str()));
+        self.change(
+            held,
+            &gathered.key,
+            row,
+            OutcomeChange::to(end_of(reason)).reason(reason.as_str()),
+        );
     }
 
     /// The close of an item: its session ends, its resources come back, what waited is dropped (IN-26).
     fn autoclose(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
-        let Effect::Close { ending, moved_to, .. } = &row.delivery.effect else { return Progress::Wait };
-        let wish = CloseWish::close_event(self.closer_is_authorised(&gathered.settings, &row.delivery));
+        let Effect::Close {
+            ending, moved_to, ..
+        } = &row.delivery.effect
+        else {
+            return Progress::Wait;
+        };
+        let wish =
+            CloseWish::close_event(self.closer_is_authorised(&gathered.settings, &row.delivery));
         if !wish.give_back {
             self.defer_cleanup(gathered, row, *ending);
         }
         let closed = self.close_session(held, gathered, &wish);
         if !closed.recorded() {
-            return self.try_failed(held, gathered, row, "the session record could not be written", true);
+            return self.try_failed(
+                held,
+                gathered,
+                row,
+                "the session record could not be written",
+                true,
+            );
         }
         self.told_autoclosed(gathered, row, *ending, moved_to.clone());
         self.react(row, ReactionState::Completed);
-        self.change(held, &gathered.key, row, OutcomeChange::to(State::Settled).reason("item-closed"));
+        self.change(
+            held,
+            &gathered.key,
+            row,
+            OutcomeChange::to(State::Settled).reason("item-closed"),
+        );
         self.forget_closed(held, gathered, row);
         Progress::Again
     }
@@ -79,7 +103,10 @@ impl Engine {
             self.park(gathered, reason, limit, value);
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
-        let facts = dispatch::Facts { known: self.known(gathered), has_prompt: true };
+        let facts = dispatch::Facts {
+            known: self.known(gathered),
+            has_prompt: true,
+        };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {
                 work_item: gathered.item.clone(),
@@ -98,14 +125,19 @@ impl Engine {
 
     /// What the dispatch machine has to know of the record.
     pub(super) fn known(&self, gathered: &Gathered) -> Known {
-        let Some(record) = gathered.live() else { return Known::Nobody };
+        let Some(record) = gathered.live() else {
+            return Known::Nobody;
+        };
         let resumable = gathered.settings.routing.tmux.resume_on_respawn
             && the_loop_core::ids::HarnessSessionId::parse(&record.harness_session_id).is_some()
-            && crate::harness::adapter::Adapter::by_name(&record.harness).is_some_and(|a| a.can_resume());
+            && crate::harness::adapter::Adapter::by_name(&record.harness)
+                .is_some_and(|a| a.can_resume());
         match record.status {
             SessionStatus::Starting => {
                 let resume = record.spawn.as_ref().is_some_and(|spawn| spawn.resume);
-                Known::Starting { resumable: resumable && resume }
+                Known::Starting {
+                    resumable: resumable && resume,
+                }
             }
             SessionStatus::Active | SessionStatus::Paused | SessionStatus::Closed => {
                 Known::Session { resumable }
@@ -119,14 +151,27 @@ impl Engine {
         let now = self.world().clock.now();
         let hour = Duration::from_secs(3600);
         for (limit, window, reason) in [
-            (limits.max_deliveries_per_item_per_hour, hour, LimitReason::DeliveriesPerHour),
-            (limits.max_deliveries_per_item_per_day, hour * 24, LimitReason::DeliveriesPerDay),
+            (
+                limits.max_deliveries_per_item_per_hour,
+                hour,
+                LimitReason::DeliveriesPerHour,
+            ),
+            (
+                limits.max_deliveries_per_item_per_day,
+                hour * 24,
+                LimitReason::DeliveriesPerDay,
+            ),
         ] {
             let limit = u64::from(limit);
             if limit == 0 {
                 continue;
             }
-            let sent = self.0.parts.inbox.prompts_sent(&gathered.key, now.minus(window)).unwrap_or(0);
+            let sent = self
+                .0
+                .parts
+                .inbox
+                .prompts_sent(&gathered.key, now.minus(window))
+                .unwrap_or(0);
             if sent >= limit {
                 return Some((reason, limit, sent + 1));
             }

@@ -7,9 +7,9 @@ use the_loop_core::ids::TmuxTarget;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::session::SessionStatus;
 
+use super::Engine;
 use super::examine::Settled;
 use super::perform::Performer;
-use super::Engine;
 use crate::store::inbox::{ListFilter, States};
 use crate::store::lock::Patience;
 use crate::store::registry::Registered;
@@ -19,10 +19,16 @@ impl Engine {
     /// agent is gone.
     pub(super) fn recover(&self) {
         self.note_doubts();
-        let Ok(listing) = self.0.registry.list() else { return };
+        let Ok(listing) = self.0.registry.list() else {
+            return;
+        };
         let settings = self.settings();
         let snapshot = self.tmux(&settings).snapshot();
-        let mut records: Vec<&Registered> = listing.records.iter().filter(|r| r.record.status.is_live()).collect();
+        let mut records: Vec<&Registered> = listing
+            .records
+            .iter()
+            .filter(|r| r.record.status.is_live())
+            .collect();
         records.sort_by_key(|found| found.record.created_at);
         for found in records {
             if self.is_stopping() {
@@ -37,7 +43,9 @@ impl Engine {
             };
             match found.record.status {
                 SessionStatus::Starting => self.settle_at_start(found),
-                SessionStatus::Active if gone && settings.routing.tmux.recover_on_start => self.bring_back_later(found),
+                SessionStatus::Active if gone && settings.routing.tmux.recover_on_start => {
+                    self.bring_back_later(found)
+                }
                 SessionStatus::Active | SessionStatus::Paused | SessionStatus::Closed => {}
             }
         }
@@ -45,9 +53,16 @@ impl Engine {
 
     /// Attempts that were under way: looked into as their items come up, said now.
     fn note_doubts(&self) {
-        let filter = ListFilter { states: States::Only(vec![State::Sending]), ..ListFilter::default() };
+        let filter = ListFilter {
+            states: States::These(vec![State::Sending]),
+            ..ListFilter::default()
+        };
         for row in self.0.parts.inbox.list(&filter).unwrap_or_default() {
-            let Some(Ok(item)) = row.item.as_ref().map(|item| item.parse::<the_loop_core::ids::WorkItemRef>()) else {
+            let Some(Ok(item)) = row
+                .item
+                .as_ref()
+                .map(|item| item.parse::<the_loop_core::ids::WorkItemRef>())
+            else {
                 continue;
             };
             super::lock(&self.0.doubtful).insert(row.seq);
@@ -63,9 +78,20 @@ impl Engine {
     }
 
     fn settle_at_start(&self, found: &Registered) {
-        let Ok(held) = self.0.locks.item(&found.record.item, "recover", Patience::none()) else { return };
-        let Ok(gathered) = self.gather(&held, &found.record.item, self.settings()) else { return };
-        if gathered.live().is_some_and(|record| record.status == SessionStatus::Starting) {
+        let Ok(held) = self
+            .0
+            .locks
+            .item(&found.record.item, "recover", Patience::none())
+        else {
+            return;
+        };
+        let Ok(gathered) = self.gather(&held, &found.record.item, self.settings()) else {
+            return;
+        };
+        if gathered
+            .live()
+            .is_some_and(|record| record.status == SessionStatus::Starting)
+        {
             // What stays unknown is looked at again with the item's next delivery.
             let _: Settled = self.settle_starting(&held, &gathered);
         }
@@ -80,26 +106,39 @@ impl Engine {
         if !super::lock(&self.0.in_hand).insert(key.clone()) {
             return;
         }
-        let spawned = std::thread::Builder::new().name(format!("recover {item}")).spawn({
-            let key = key.clone();
-            move || {
-                engine.bring_back(&item);
-                super::lock(&engine.0.in_hand).remove(&key);
-                engine.wake();
-            }
-        });
+        let spawned = std::thread::Builder::new()
+            .name(format!("recover {item}"))
+            .spawn({
+                let key = key.clone();
+                move || {
+                    engine.bring_back(&item);
+                    super::lock(&engine.0.in_hand).remove(&key);
+                    engine.wake();
+                }
+            });
         if spawned.is_err() {
             super::lock(&self.0.in_hand).remove(&key);
         }
     }
 
     fn bring_back(&self, item: &the_loop_core::ids::WorkItemRef) {
-        let Ok(held) = self.0.locks.item(item, "recover", Patience::none()) else { return };
-        let Ok(gathered) = self.gather(&held, item, self.settings()) else { return };
-        if gathered.fault.is_some() || gathered.live().is_none_or(|r| r.status != SessionStatus::Active) {
+        let Ok(held) = self.0.locks.item(item, "recover", Patience::none()) else {
+            return;
+        };
+        let Ok(gathered) = self.gather(&held, item, self.settings()) else {
+            return;
+        };
+        if gathered.fault.is_some()
+            || gathered
+                .live()
+                .is_none_or(|r| r.status != SessionStatus::Active)
+        {
             return;
         }
-        let facts = Facts { known: self.known(&gathered), has_prompt: false };
+        let facts = Facts {
+            known: self.known(&gathered),
+            has_prompt: false,
+        };
         let mut performer = Performer::new(self, &held, gathered, None);
         let verdict = performer.run(facts);
         self.conclude_recovery(&performer, verdict);

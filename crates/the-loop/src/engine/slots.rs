@@ -21,7 +21,9 @@ impl Slots {
         let (free, given_back) = &*self.0;
         let mut free = free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
-            free = given_back.wait(free).unwrap_or_else(PoisonError::into_inner);
+            free = given_back
+                .wait(free)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;
         Slot(self.clone())

@@ -27,11 +27,17 @@ pub(super) struct Outage {
 impl Engine {
     /// One tick: what every session does, what ended, what waits for a person.
     pub(super) fn supervise(&self) {
-        let Ok(listing) = self.0.registry.list() else { return };
+        let Ok(listing) = self.0.registry.list() else {
+            return;
+        };
         for fault in &listing.problems {
             self.say_corrupt(fault);
         }
-        let live: Vec<&Registered> = listing.records.iter().filter(|found| found.record.status.is_live()).collect();
+        let live: Vec<&Registered> = listing
+            .records
+            .iter()
+            .filter(|found| found.record.status.is_live())
+            .collect();
         if live.is_empty() {
             return;
         }
@@ -46,7 +52,11 @@ impl Engine {
         self.note_server(&snapshot, live.len());
         for found in live {
             // A session on another server is looked at when something is delivered to it.
-            let elsewhere = found.record.tmux_socket.as_ref().is_some_and(|s| *s != settings.routing.tmux.socket_name);
+            let elsewhere = found
+                .record
+                .tmux_socket
+                .as_ref()
+                .is_some_and(|s| *s != settings.routing.tmux.socket_name);
             if found.record.status != SessionStatus::Starting && !elsewhere {
                 self.look_at(found, &snapshot);
             }
@@ -54,8 +64,12 @@ impl Engine {
     }
 
     fn look_at(&self, found: &Registered, snapshot: &Snapshot) {
-        let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else { return };
-        let Some(adapter) = Adapter::by_name(&found.record.harness) else { return };
+        let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else {
+            return;
+        };
+        let Some(adapter) = Adapter::by_name(&found.record.harness) else {
+            return;
+        };
         let gathered = self.gathered_of(found);
         let agent = self.agent(&gathered, adapter);
         let state = snapshot.state(&target);
@@ -63,7 +77,9 @@ impl Engine {
         let now = self.world().clock.now();
         let mut agent = lock(&agent);
         let seen = match pane {
-            Some(pane) => agent.observe(now, None, Some(&pane.title)).map_or(AgentState::Unknown, |o| o.state),
+            Some(pane) => agent
+                .observe(now, None, Some(&pane.title))
+                .map_or(AgentState::Unknown, |o| o.state),
             None => AgentState::Exited,
         };
         let before = agent.said.state.replace(seen);
@@ -75,8 +91,15 @@ impl Engine {
                 endpoint: None,
                 harness: found.record.harness.clone(),
                 tmux_target: target.to_string(),
-                state: if state == TmuxState::Dead { ExitedState::Dead } else { ExitedState::Absent },
-                exit_code: snapshot.panes(&target).first().and_then(|pane| pane.exit_status),
+                state: if state == TmuxState::Dead {
+                    ExitedState::Dead
+                } else {
+                    ExitedState::Absent
+                },
+                exit_code: snapshot
+                    .panes(&target)
+                    .first()
+                    .and_then(|pane| pane.exit_status),
                 expected: false,
             });
         } else if pane.is_some() {
@@ -84,8 +107,16 @@ impl Engine {
         }
         let (work_item, harness) = (found.record.item.clone(), found.record.harness.clone());
         match seen {
-            AgentState::Working if changed => self.emit(LogEvent::SessionWorking { work_item, endpoint: None, harness }),
-            AgentState::Idle if changed => self.emit(LogEvent::SessionIdle { work_item, endpoint: None, harness }),
+            AgentState::Working if changed => self.emit(LogEvent::SessionWorking {
+                work_item,
+                endpoint: None,
+                harness: harness.clone(),
+            }),
+            AgentState::Idle if changed => self.emit(LogEvent::SessionIdle {
+                work_item,
+                endpoint: None,
+                harness: harness.clone(),
+            }),
             AgentState::Working
             | AgentState::Idle
             | AgentState::Starting
@@ -94,7 +125,8 @@ impl Engine {
             | AgentState::Exited
             | AgentState::Unknown => {}
         }
-        let attention = Duration::from_secs(u64::from(gathered.settings.routing.attention.after_seconds));
+        let attention =
+            Duration::from_secs(u64::from(gathered.settings.routing.attention.after_seconds));
         let kind = match seen {
             AgentState::Waiting(kind) => kind,
             AgentState::Starting
@@ -121,7 +153,13 @@ impl Engine {
         }
     }
 
-    fn tell_waiting(&self, gathered: &Gathered, kind: WaitingKind, target: &TmuxTarget, harness: &str) {
+    fn tell_waiting(
+        &self,
+        gathered: &Gathered,
+        kind: WaitingKind,
+        target: &TmuxTarget,
+        harness: &str,
+    ) {
         let word = match kind {
             WaitingKind::Permission => WaitingWord::Permission,
             WaitingKind::Question => WaitingWord::Question,
@@ -136,11 +174,21 @@ impl Engine {
             kind: word,
             summary: None,
         });
-        let on_ticket = matches!(kind, WaitingKind::Permission | WaitingKind::Question | WaitingKind::Dialog)
-            && gathered.settings.routing.interaction.mode == the_loop_core::config::InteractionMode::WorkItem;
+        let on_ticket = matches!(
+            kind,
+            WaitingKind::Permission | WaitingKind::Question | WaitingKind::Dialog
+        ) && gathered.settings.routing.interaction.mode
+            == the_loop_core::config::InteractionMode::WorkItem;
         if on_ticket {
-            let socket = gathered.record.as_ref().and_then(|r| r.tmux_socket.clone()).unwrap_or_default();
-            let _ = self.tell(&gathered.item, &comment::waiting(kind.as_str(), target, &socket));
+            let socket = gathered
+                .record
+                .as_ref()
+                .and_then(|r| r.tmux_socket.clone())
+                .unwrap_or_default();
+            let _ = self.tell(
+                &gathered.item,
+                &comment::waiting(kind.as_str(), target, &socket),
+            );
         }
     }
 
@@ -177,7 +225,9 @@ impl Engine {
         if let Some(since) = outage.since.take() {
             outage.said = false;
             let waited = self.world().clock.now().since(since);
-            self.emit(LogEvent::TmuxAnswered { waited_ms: waited.as_millis() as u64 });
+            self.emit(LogEvent::TmuxAnswered {
+                waited_ms: waited.as_millis() as u64,
+            });
         }
     }
 
@@ -196,18 +246,33 @@ impl Engine {
     /// Says a file that cannot be used once for each change of it (ST-31).
     pub(super) fn say_corrupt(&self, fault: &RecordFault) {
         let file = fault.file().to_owned();
-        let changed = self.world().disk.meta(&file).ok().flatten().map_or(0, |meta| meta.modified_ms);
+        let changed = self
+            .world()
+            .disk
+            .meta(&file)
+            .ok()
+            .flatten()
+            .map_or(0, |meta| meta.modified_ms);
         if lock(&self.0.faults_said).insert(file.clone(), changed) == Some(changed) {
             return;
         }
-        let name = file.strip_prefix(self.0.parts.layout.root()).unwrap_or(&file).to_string();
+        let name = file
+            .strip_prefix(self.0.parts.layout.root())
+            .unwrap_or(&file)
+            .to_string();
         self.emit(match fault {
-            RecordFault::Newer { schema, known, .. } => {
-                LogEvent::StateNewer { file: name, schema: *schema, known: *known }
-            }
-            RecordFault::Corrupt { .. } | RecordFault::Foreign { .. } | RecordFault::Unreadable { .. } => {
-                LogEvent::StateCorrupt { file: name, kind: StateKind::Session, error: fault.to_string() }
-            }
+            RecordFault::Newer { schema, known, .. } => LogEvent::StateNewer {
+                file: name,
+                schema: *schema,
+                known: *known,
+            },
+            RecordFault::Corrupt { .. }
+            | RecordFault::Foreign { .. }
+            | RecordFault::Unreadable { .. } => LogEvent::StateCorrupt {
+                file: name,
+                kind: StateKind::Session,
+                error: fault.to_string(),
+            },
         });
     }
 }

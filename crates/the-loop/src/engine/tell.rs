@@ -9,8 +9,8 @@ use the_loop_core::ids::{TmuxTarget, WorkItemRef};
 use the_loop_core::prompt::comment;
 use the_loop_core::record::{SessionRecord, TicketChange};
 
-use super::item::{Gathered, Job};
 use super::Engine;
+use super::item::{Gathered, Job};
 
 /// The author of entries that the program writes.
 pub const OWN_ACTOR: &str = "the-loop";
@@ -22,22 +22,44 @@ impl Engine {
             return Err("this version writes to no other tracker than the embedded one".to_owned());
         }
         let entry = self.0.tickets.comment(OWN_ACTOR, &comment::sign(text));
-        self.0.parts.inbox.add_own_comment(item, &entry.id).map_err(|e| e.to_string())?;
-        self.0.tickets.apply(item, &TicketChange::Entry(entry)).map_err(|e| e.to_string())?;
+        self.0
+            .parts
+            .inbox
+            .add_own_comment(item, &entry.id)
+            .map_err(|e| e.to_string())?;
+        self.0
+            .tickets
+            .apply(item, &TicketChange::Entry(entry))
+            .map_err(|e| e.to_string())?;
         Ok(())
     }
 
     /// Says on the ticket how to watch and join.
-    pub(super) fn announce(&self, gathered: &Gathered, record: &SessionRecord, target: &TmuxTarget) {
+    pub(super) fn announce(
+        &self,
+        gathered: &Gathered,
+        record: &SessionRecord,
+        target: &TmuxTarget,
+    ) {
         if !gathered.settings.routing.announce.enabled || !gathered.item.is_local() {
             return;
         }
         let socket = record.tmux_socket.as_deref().unwrap_or_default();
         let work_item = gathered.item.clone();
         let tmux_target = target.to_string();
-        match self.tell(&gathered.item, &comment::announcement(&record.harness, target, socket)) {
-            Ok(()) => self.emit(LogEvent::SessionAnnounced { work_item, tmux_target }),
-            Err(error) => self.emit(LogEvent::SessionAnnounceFailed { work_item, tmux_target, error }),
+        match self.tell(
+            &gathered.item,
+            &comment::announcement(&record.harness, target, socket),
+        ) {
+            Ok(()) => self.emit(LogEvent::SessionAnnounced {
+                work_item,
+                tmux_target,
+            }),
+            Err(error) => self.emit(LogEvent::SessionAnnounceFailed {
+                work_item,
+                tmux_target,
+                error,
+            }),
         }
     }
 
@@ -50,8 +72,14 @@ impl Engine {
             ReactionState::Completed => &reactions.completed,
             ReactionState::Error => &reactions.error,
         };
-        let Effect::Text(text) = &job.delivery.effect else { return };
-        let (true, false, Some(target)) = (reactions.enabled, content.is_empty(), text.comment_id.clone()) else {
+        let Effect::Text(text) = &job.delivery.effect else {
+            return;
+        };
+        let (true, false, Some(target)) = (
+            reactions.enabled,
+            content.is_empty(),
+            text.comment_id.clone(),
+        ) else {
             return;
         };
         if !job.item.is_local() {
@@ -60,25 +88,44 @@ impl Engine {
         let work_item = Some(job.item.clone());
         let content = content.clone();
         match self.0.tickets.add_reaction(&job.item, &target, &content) {
-            Ok(true) => self.emit(LogEvent::ReactionAdded { work_item, state, content, target }),
+            Ok(true) => self.emit(LogEvent::ReactionAdded {
+                work_item,
+                state,
+                content,
+                target,
+            }),
             Ok(false) => {}
-            Err(e) => self.emit(LogEvent::ReactionFailed { work_item, state, content, target, error: e.to_string() }),
+            Err(e) => self.emit(LogEvent::ReactionFailed {
+                work_item,
+                state,
+                content,
+                target,
+                error: e.to_string(),
+            }),
         }
     }
 
     /// Is the comment of a delivery one that the program wrote?
     pub(super) fn is_own_comment(&self, delivery: &Delivery) -> bool {
-        let Effect::Text(text) = &delivery.effect else { return false };
-        text.comment_id
-            .as_ref()
-            .is_some_and(|id| self.0.parts.inbox.is_own_comment(&delivery.item, id).unwrap_or(false))
+        let Effect::Text(text) = &delivery.effect else {
+            return false;
+        };
+        text.comment_id.as_ref().is_some_and(|id| {
+            self.0
+                .parts
+                .inbox
+                .is_own_comment(&delivery.item, id)
+                .unwrap_or(false)
+        })
     }
 
     /// Brings what an accepted delivery carries into the ticket's file, if the verb that accepted it did
     /// not come to it (ST-66).
     pub(super) fn apply_entries(&self, delivery: &Delivery) {
         for entry in &delivery.entries {
-            let Ok(change) = serde_json::from_value::<TicketChange>(entry.clone()) else { continue };
+            let Ok(change) = serde_json::from_value::<TicketChange>(entry.clone()) else {
+                continue;
+            };
             let _ = self.0.tickets.apply(&delivery.item, &change);
         }
     }
@@ -87,14 +134,21 @@ impl Engine {
     pub(super) fn closer_is_authorised(&self, settings: &Settings, delivery: &Delivery) -> bool {
         match delivery.ingress {
             Ingress::Tracker | Ingress::Cli | Ingress::Api => true,
-            Ingress::Webhook | Ingress::Poll | Ingress::Backfill | Ingress::Channel => delivery
-                .actor
-                .as_ref()
-                .is_some_and(|actor| AuthorizedUsers::new(&settings.routing.authorized_users).admits(actor)),
+            Ingress::Webhook | Ingress::Poll | Ingress::Backfill | Ingress::Channel => {
+                delivery.actor.as_ref().is_some_and(|actor| {
+                    AuthorizedUsers::new(&settings.routing.authorized_users).admits(actor)
+                })
+            }
         }
     }
 
-    pub(super) fn told_autoclosed(&self, gathered: &Gathered, job: &Job, ending: Ending, moved_to: Option<String>) {
+    pub(super) fn told_autoclosed(
+        &self,
+        gathered: &Gathered,
+        job: &Job,
+        ending: Ending,
+        moved_to: Option<String>,
+    ) {
         self.emit(LogEvent::SessionAutoclosed {
             work_item: gathered.item.clone(),
             reason: autoclosed(ending),

@@ -146,6 +146,20 @@ impl Adapter {
         Self::ALL.into_iter().find(|a| a.declaration().name == name)
     }
 
+    /// The one whose running program has this command line; `None` when it is none of ours.
+    pub fn of_argv(world: &World, argv: &[String]) -> Option<Self> {
+        let program = Utf8Path::new(argv.first()?);
+        Self::ALL
+            .into_iter()
+            .find(|adapter| match adapter.declaration().program {
+                Some(name) => program.file_name() == Some(name),
+                None => {
+                    program == world.program
+                        && argv.get(1).map(String::as_str) == Some("demo-agent")
+                }
+            })
+    }
+
     /// What is declared about it.
     pub fn declaration(self) -> &'static Declaration {
         match self {

@@ -23,6 +23,8 @@ pub struct ItemWork {
     pub key: ItemKey,
     /// Its oldest unfinished delivery: items are served in this order.
     pub oldest_seq: Seq,
+    /// Newest unfinished delivery.
+    pub newest_seq: Seq,
     /// How many are unfinished.
     pub unfinished: u64,
     /// One of them can be worked on now: it is queued, sending or pasted, or its retry time has come.
@@ -93,7 +95,7 @@ impl InboxReader {
             let sql = format!(
                 "SELECT item_key, min(item), min(seq) AS oldest, count(*),
                         max(state <> 'failed' OR coalesce(retry_at, 0) <= ?1),
-                        min(CASE WHEN state = 'failed' AND retry_at > ?1 THEN retry_at END)
+                        min(CASE WHEN state = 'failed' AND retry_at > ?1 THEN retry_at END), max(seq)
                  FROM outcomes WHERE {} GROUP BY item_key ORDER BY oldest",
                 unfinished_outcome(""),
             );
@@ -108,6 +110,7 @@ impl InboxReader {
                     item,
                     key: ItemKey::from_stored(row.get(0)?),
                     oldest_seq: row.get(2)?,
+                    newest_seq: row.get(6)?,
                     unfinished: row.get::<_, i64>(3)?.unsigned_abs(),
                     ready: row.get(4)?,
                     retry_at: time(row, 5)?,
