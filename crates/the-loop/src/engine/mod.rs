@@ -24,6 +24,7 @@ mod recover;
 mod slots;
 mod supervise;
 mod tell;
+pub mod verbs;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,153 @@
+//! `stop` (SE-21): ending a daemon from outside.
+
+use std::time::Duration;
+
+use the_loop_core::session::SessionStatus;
+
+use super::link;
+use super::rows::{RowOutcome, Rows, ServiceRow};
+use crate::process::{ProcessId, Signal};
+use crate::store::layout::Layout;
+use crate::store::lock::{ServiceHolder, ServiceLock};
+use crate::store::registry::Registry;
+use crate::world::World;
+
+/// Between two looks at a lock that is to become free.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long a killed process may take to be gone.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// How to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// How long to wait until it is gone.
+    pub timeout: Duration,
+    /// Kill it when it is still there then.
+    pub force: bool,
+    /// A `restart` asks.
+    pub restart: bool,
+}
+
+/// Ends the daemon of this root and leaves the agents. Only a process whose lock is held is signalled.
+pub fn stop(world: &World, layout: &Layout, webhook_enabled: bool, how: Stop) -> Rows {
+    let before = link::daemon(world, layout);
+    let receiver = ServiceLock::holder(world.disk.as_ref(), &layout.webhook_pid());
+    if !before.locked {
+        return Rows::new(vec![
+            row("service", true, RowOutcome::NotRunning, None, String::new()),
+            receiver_row(webhook_enabled, receiver, false, false),
+        ]);
+    }
+    let pid = words(before.pid);
+    let process = process(world, before);
+    let reason = if how.restart { "restart" } else { "command" };
+    if !link::stop(layout, reason)
+        && let Some(process) = process
+    {
+        world.processes.signal(process, Signal::Term);
+    }
+    let mut gone = wait_until_free(world, layout, how.timeout);
+    let mut detail = pid.clone();
+    if !gone && how.force {
+        if let Some(process) = process {
+            world.processes.signal(process, Signal::Kill);
+        }
+        gone = wait_until_free(world, layout, AFTER_KILL);
+        detail = format!("{pid}, killed");
+    }
+    let ours = receiver.locked && receiver.pid == before.pid;
+    if gone {
+        return Rows::new(vec![
+            row("service", true, RowOutcome::Stopped, None, detail),
+            receiver_row(webhook_enabled, receiver, ours, true),
+        ]);
+    }
+    let seconds = how.timeout.as_secs();
+    let detail = format!("{pid} is still there after {seconds} s; --force kills it");
+    Rows::new(vec![
+        row("service", true, RowOutcome::Failed, before.pid, detail),
+        receiver_row(webhook_enabled, receiver, ours, false),
+    ])
+}
+
+fn words(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "pid unknown".to_owned(), |pid| format!("pid {pid}"))
+}
+
+/// The process that the held lock names, told apart from a later one by its start time.
+fn process(world: &World, holder: ServiceHolder) -> Option<ProcessId> {
+    let pid = i32::try_from(holder.pid?).ok()?;
+    let started = world.processes.started(pid)?;
+    Some(ProcessId { pid, started })
+}
+
+fn wait_until_free(world: &World, layout: &Layout, timeout: Duration) -> bool {
+    let mut waited = Duration::ZERO;
+    loop {
+        if !link::daemon(world, layout).locked {
+            return true;
+        }
+        if waited >= timeout {
+            return false;
+        }
+        world.clock.wait(LOOK_EVERY);
+        waited += LOOK_EVERY;
+    }
+}
+
+fn row(
+    name: &str,
+    enabled: bool,
+    outcome: RowOutcome,
+    pid: Option<u32>,
+    detail: String,
+) -> ServiceRow {
+    ServiceRow {
+        name: name.to_owned(),
+        enabled,
+        outcome,
+        running: pid.is_some(),
+        pid,
+        detail,
+    }
+}
+
+/// `ours`: it was the daemon's; `gone`: the daemon has ended, and it with it.
+fn receiver_row(enabled: bool, before: ServiceHolder, ours: bool, gone: bool) -> ServiceRow {
+    let name = "gh-webhook";
+    match (before.locked, ours, gone) {
+        (false, _, _) => row(name, enabled, RowOutcome::NotRunning, None, String::new()),
+        (true, true, true) => row(name, enabled, RowOutcome::Stopped, None, words(before.pid)),
+        (true, true, false) => row(
+            name,
+            enabled,
+            RowOutcome::Failed,
+            before.pid,
+            words(before.pid),
+        ),
+        (true, false, _) => {
+            let detail = format!("{}, by another program: left alone", words(before.pid));
+            row(
+                name,
+                enabled,
+                RowOutcome::AlreadyRunning,
+                before.pid,
+                detail,
+            )
+        }
+    }
+}
+
+/// How many sessions go on without the daemon, as their records say.
+pub fn sessions_left(world: &World, layout: &Layout) -> usize {
+    let listing = Registry::new(world, layout).list();
+    listing.map_or(0, |listing| {
+        let on = |found: &&crate::store::registry::Registered| {
+            matches!(
+                found.record.status,
+                SessionStatus::Starting | SessionStatus::Active | SessionStatus::Paused
+            )
+        };
+        listing.records.iter().filter(on).count()
+    })
+}

@@ -1,0 +1,165 @@
+//! What hosts a session, and what its agent does (DI-13, DI-31).
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use the_loop_core::confirm::{AgentState, By};
+use the_loop_core::ids::Slug;
+use the_loop_core::probe::TmuxState;
+use the_loop_core::record::SessionRecord;
+use the_loop_core::session::SessionStatus;
+use the_loop_core::time::Timestamp;
+
+use crate::harness::adapter::{Adapter, Place};
+use crate::harness::watch::Watch;
+use crate::ops::desk::Desk;
+use crate::process::NoAnswer;
+use crate::tmux::{Snapshot, Tmux};
+
+/// The panes of the servers that records name, each asked once (SE-16).
+#[derive(Debug)]
+pub struct Panes {
+    tmux: Tmux,
+    servers: BTreeMap<String, Result<Snapshot, NoAnswer>>,
+}
+
+/// A session at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// What holds its target; `Unknown` where tmux was not asked or did not answer.
+    pub tmux: TmuxState,
+    /// What the agent does.
+    pub state: AgentState,
+    /// Since when, as the one who says so tells.
+    pub since: Option<Timestamp>,
+}
+
+impl View {
+    /// Nobody was asked.
+    pub const UNKNOWN: Self = Self {
+        tmux: TmuxState::Unknown,
+        state: AgentState::Unknown,
+        since: None,
+    };
+}
+
+impl Panes {
+    /// Nobody is asked before the first [`Panes::view`].
+    pub fn new(desk: &Desk) -> Self {
+        Self {
+            tmux: desk.tmux(),
+            servers: BTreeMap::new(),
+        }
+    }
+
+    /// The server a record names.
+    pub fn server(&self, record: &SessionRecord) -> Tmux {
+        match &record.tmux_socket {
+            Some(socket) => self.tmux.on_socket(socket),
+            None => self.tmux.clone(),
+        }
+    }
+
+    /// What holds the record's target.
+    pub fn state(&mut self, record: &SessionRecord) -> TmuxState {
+        let Some(target) = record.target() else {
+            return TmuxState::Absent;
+        };
+        match self.snapshot(record) {
+            Ok(snapshot) => snapshot.state(&target),
+            Err(_) => TmuxState::Unknown,
+        }
+    }
+
+    fn snapshot(&mut self, record: &SessionRecord) -> &Result<Snapshot, NoAnswer> {
+        let server = self.server(record);
+        self.servers
+            .entry(server.socket().to_owned())
+            .or_insert_with(|| server.snapshot())
+    }
+
+    /// The session as it is now. `slug` is the one its files bear.
+    pub fn view(&mut self, desk: &Desk, slug: &Slug, record: &SessionRecord) -> View {
+        if record.status == SessionStatus::Closed {
+            return View {
+                tmux: self.state(record),
+                state: AgentState::Exited,
+                since: record.closed_at,
+            };
+        }
+        let tmux = self.state(record);
+        match tmux {
+            TmuxState::Unknown => View::UNKNOWN,
+            TmuxState::Dead | TmuxState::Absent => View {
+                tmux,
+                state: if record.status == SessionStatus::Starting {
+                    AgentState::Starting
+                } else {
+                    AgentState::Exited
+                },
+                since: None,
+            },
+            TmuxState::Live => self.live(desk, slug, record),
+        }
+    }
+
+    fn live(&mut self, desk: &Desk, slug: &Slug, record: &SessionRecord) -> View {
+        let title = record.target().and_then(|target| {
+            let snapshot = self.snapshot(record).as_ref().ok()?;
+            snapshot
+                .panes(&target)
+                .iter()
+                .find(|pane| !pane.dead)
+                .map(|pane| pane.title.clone())
+        });
+        let starting = record.status == SessionStatus::Starting;
+        let silent = if starting {
+            AgentState::Starting
+        } else {
+            AgentState::Unknown
+        };
+        let seen = observed(desk, slug, record, title.as_deref());
+        View {
+            tmux: TmuxState::Live,
+            state: seen.map_or(silent, |(state, _)| state),
+            since: seen.map(|(_, at)| at),
+        }
+    }
+}
+
+/// What hooks, transcript and title say of a live agent.
+fn observed(
+    desk: &Desk,
+    slug: &Slug,
+    record: &SessionRecord,
+    title: Option<&str>,
+) -> Option<(AgentState, Timestamp)> {
+    let adapter = Adapter::by_name(&record.harness)?;
+    let env = crate::settings::pane_environment(&desk.world, desk.settings(), &[]);
+    let conversation = record.conversation()?;
+    let place = Place {
+        demo_transcript: desk.layout.demo_transcript(&conversation),
+        session_id: conversation,
+        cwd: Utf8PathBuf::from(&record.cwd),
+        hook_file: desk.layout.hook_file(slug),
+        home: env.get("HOME").map(Utf8PathBuf::from),
+        claude_config_dir: env.get("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from),
+    };
+    let launched_at = record
+        .spawn
+        .as_ref()
+        .map_or(record.created_at, |spawn| spawn.at);
+    let mut watch = Watch::new(adapter, place, launched_at);
+    let pid = record.pid.and_then(|pid| i32::try_from(pid).ok());
+    watch.look(&desk.world, pid, title, None);
+    watch.state().map(|seen| (seen.state, seen.at))
+}
+
+/// How the harness shows that it took a delivery; `none` for one that this release does not know.
+pub fn confirms(harness: &str) -> &'static str {
+    match Adapter::by_name(harness).map(|adapter| adapter.declaration().confirms) {
+        Some(By::Hook) => "hook",
+        Some(By::Transcript) => "transcript",
+        None => "none",
+    }
+}

@@ -1,0 +1,15 @@
+//! The command line as a person meets it: the real binary over throwaway homes and roots.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and arranges files and programs itself"
+)]
+
+mod daemon;
+mod grammar;
+mod home;
+mod life;
+mod look;
+mod sessions;
+mod tickets;
