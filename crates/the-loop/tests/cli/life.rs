@@ -220,3 +220,109 @@ fn se104_the_demo_shows_every_step() {
         .collect();
     assert_eq!(left, Vec::<String>::new());
 }
+
+#[test]
+fn se29_se31_a_start_over_the_limit_waits_for_capacity() {
+    let home = Home::with("");
+    let config = home.root().join("cli-config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    home.config(&text.replace(
+        "minFreeMemoryMb: 0",
+        "maxLiveSessions: 1, minFreeMemoryMb: 0",
+    ));
+    ticket(&home);
+    home.ok(&["tickets", "new", "--title", "two", "--no-wait"]);
+    home.ok(&["sessions", "start", ITEM]);
+    let second = "local:demo/hello#2";
+    let waits = home.run(&["sessions", "start", second]);
+    assert_eq!(waits.code, 0, "{}", waits.err);
+    let words = format!("{second}: waiting for capacity (1 of 1 sessions live)\n");
+    assert_eq!(waits.out, words);
+    let listed = home.json(&["sessions", "list"]);
+    assert_eq!(listed[1]["ref"], second);
+    assert_eq!(listed[1]["status"], "waiting-capacity");
+    let status = home.run(&["status"]);
+    assert!(status.out.contains("1 live"), "{}", status.out);
+    assert!(
+        status.out.contains("1 waiting for capacity"),
+        "{}",
+        status.out
+    );
+}
+
+#[test]
+fn se21_st53_work_that_is_queued_waits_for_the_next_daemon() {
+    let home = Home::with("");
+    ticket(&home);
+    let label = [
+        "tickets",
+        "label",
+        ITEM,
+        "--add",
+        "the-loop: auto-execute",
+        "--no-wait",
+    ];
+    home.ok(&label);
+    home.ok(&[
+        "tickets",
+        "comment",
+        ITEM,
+        "--body",
+        "the-loop start",
+        "--no-wait",
+    ]);
+    assert_eq!(home.json(&["status"])["inbox"]["waiting"], 3);
+    home.ok(&["start"]);
+    eventually("the session is up", || {
+        let listed = home.json(&["sessions", "list"]);
+        (listed[0]["status"] == "active").then_some(())
+    });
+    let began = std::time::Instant::now();
+    let stopped = home.run(&["stop"]);
+    assert_eq!(stopped.code, 0, "{}", stopped.out);
+    assert!(began.elapsed() < std::time::Duration::from_secs(5));
+    assert!(
+        stopped
+            .err
+            .contains("note: 1 session keeps running in tmux"),
+        "{}",
+        stopped.err
+    );
+    let target = "=loop-local-demo-hello-1";
+    assert!(home.tmux(&["has-session", "-t", target]).status.success());
+    home.ok(&[
+        "tickets",
+        "comment",
+        ITEM,
+        "--body",
+        "one more",
+        "--no-wait",
+    ]);
+    home.ok(&["start"]);
+    eventually(
+        "the comment reached the agent that was there before",
+        || (home.events("delivery.confirmed").len() == 2).then_some(()),
+    );
+    assert_eq!(home.events("session.spawned").len(), 1);
+}
+
+#[test]
+fn se9_a_verb_says_who_holds_the_item_and_gives_up() {
+    let home = Home::with("");
+    ticket(&home);
+    home.ok(&["sessions", "start", ITEM, "--no-comment"]);
+    let lock = home.root().join("local/locks/local-demo-hello-1.lock");
+    let held = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&lock)
+        .unwrap();
+    held.lock().unwrap();
+    std::fs::write(&lock, "4242 spawning 2026-03-01T09:12:44Z\n").unwrap();
+    let busy = home.run(&["sessions", "pause", ITEM, "--lock-timeout", "2"]);
+    assert_eq!(busy.code, 1);
+    let note = format!("note: {ITEM} is busy (pid 4242, spawning); waiting\n");
+    assert_eq!(busy.err, format!("{note}error: {ITEM}: busy\n"));
+    drop(held);
+    assert_eq!(home.json(&["sessions", "list"])[0]["status"], "active");
+}

@@ -261,6 +261,7 @@ fn tell(
             let reason = reason.as_deref().unwrap_or_default();
             let rejected = reason
                 .strip_prefix("control-rejected:")
+                .map(str::trim_start)
                 .or((*state == State::Dropped).then_some(reason));
             match (
                 state,
@@ -376,7 +377,7 @@ mod tests {
             until: None,
         };
         assert_eq!(tell(&waits, None, None, None), Told::WaitingCapacity);
-        let policy = ended(State::Settled, "control-rejected:spawn-policy");
+        let policy = ended(State::Settled, "control-rejected: spawn-policy");
         assert!(matches!(tell(&policy, None, None, None), Told::Rejected(_)));
         let parked = ended(State::Dropped, "item-parked");
         let words = Some("more than 60 deliveries in an hour".to_owned());
