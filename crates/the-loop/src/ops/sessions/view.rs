@@ -150,7 +150,7 @@ fn observed(
         .as_ref()
         .map_or(record.created_at, |spawn| spawn.at);
     let mut watch = Watch::new(adapter, place, launched_at);
-    let pid = record.pid.and_then(|pid| i32::try_from(pid).ok());
+    let pid = record.pid;
     watch.look(&desk.world, pid, title, None);
     watch.state().map(|seen| (seen.state, seen.at))
 }
