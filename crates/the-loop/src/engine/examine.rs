@@ -97,13 +97,11 @@ impl Engine {
             self.say_held(&gathered, job, hold);
             return Progress::Wait;
         }
-        let submits = lock(&self.0.submits)
-            .entry(job.seq)
-            .and_modify(|n| *n += 1)
-            .or_insert(1)
-            .to_owned();
-        if submits > 2 {
-            if submits == 3 {
+        // What was pasted and never submitted is due its first submit; what was submitted gets one more.
+        let due = if job.state == State::Sending { 2 } else { 1 };
+        let submits = lock(&self.0.submits).get(&job.seq).copied().unwrap_or(0);
+        if submits >= due {
+            if lock(&self.0.left_to_person).insert(job.seq) {
                 self.say_unconfirmed(
                     &gathered,
                     job,

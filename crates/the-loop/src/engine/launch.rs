@@ -1,8 +1,9 @@
 //! What a launch and a prompt are made of.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::delivery::State;
 use the_loop_core::dispatch::Launch;
-use the_loop_core::event::LogEvent;
+use the_loop_core::event::{DispatchDropReason as DropReason, LogEvent};
 use the_loop_core::guard::AuthorizedUsers;
 use the_loop_core::ids::{HarnessSessionId, TmuxTarget};
 use the_loop_core::prompt::{InlineLimits, Nonce, Occasion, TEMPLATE_BYTES_MAX, Telling, Way};
@@ -14,6 +15,7 @@ use super::item::{Gathered, Job};
 use super::perform::Performer;
 use crate::harness::adapter::{Adapter, LaunchContext};
 use crate::process::ProcessId;
+use crate::store::inbox::{ListFilter, States};
 use crate::tmux::Tmux;
 
 impl Engine {
@@ -122,7 +124,7 @@ impl Engine {
         job: &Job,
     ) -> Result<String, String> {
         let occasion = Occasion::Event {
-            thread_moved: false,
+            thread_moved: self.thread_moved(&performer.gathered),
         };
         self.text(
             &performer.gathered,
@@ -146,7 +148,7 @@ impl Engine {
             .is_some_and(|before| before.status.is_live() && before.spawn.is_none());
         let occasion = match launch {
             Launch::Resume => Occasion::Event {
-                thread_moved: false,
+                thread_moved: self.thread_moved(&performer.gathered),
             },
             Launch::Fresh => Occasion::Spawn {
                 replaces_lost: had_conversation,
@@ -159,6 +161,22 @@ impl Engine {
             occasion,
             Way::Argument,
         )
+    }
+
+    /// Did a pause swallow deliveries since the agent's last prompt? Then it is told to read the thread,
+    /// for nothing is replayed (IN-27).
+    fn thread_moved(&self, gathered: &Gathered) -> bool {
+        let filter = ListFilter {
+            item: Some(gathered.key.clone()),
+            states: States::All,
+            since: None,
+            limit: Some(50),
+        };
+        let rows = self.0.parts.inbox.list(&filter).unwrap_or_default();
+        rows.iter()
+            .rev()
+            .take_while(|row| row.state != State::Confirmed)
+            .any(|row| row.reason.as_deref() == Some(DropReason::SessionPaused.as_str()))
     }
 
     fn text(

@@ -30,6 +30,13 @@ struct RoomState {
     waiting: BTreeMap<i64, ItemKey>,
 }
 
+impl Room {
+    /// Lets those go who no longer have anything to wait for: their deliveries were dropped or ended.
+    pub fn keep_waiting(&self, still: impl Fn(&ItemKey) -> bool) {
+        lock(&self.0).waiting.retain(|_, key| still(key));
+    }
+}
+
 /// A place taken for a session that is being launched; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Reservation(Room);

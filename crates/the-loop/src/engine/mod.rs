@@ -40,6 +40,7 @@ use the_loop_core::record::SessionRecord;
 pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
 pub use item::Rest;
+pub use limits::free_memory;
 
 use crate::git::Git;
 use crate::settings::Live;
@@ -98,6 +99,7 @@ struct Shared {
     holds: Mutex<HashMap<Seq, conclude::HoldNote>>,
     submits: Mutex<HashMap<Seq, u32>>,
     doubtful: Mutex<HashSet<Seq>>,
+    left_to_person: Mutex<HashSet<Seq>>,
     faults_said: Mutex<HashMap<Utf8PathBuf, i64>>,
     stopping: AtomicBool,
     woken: (Mutex<bool>, Condvar),
@@ -130,6 +132,7 @@ impl Engine {
             holds: Mutex::default(),
             submits: Mutex::default(),
             doubtful: Mutex::default(),
+            left_to_person: Mutex::default(),
             faults_said: Mutex::default(),
             stopping: AtomicBool::new(false),
             woken: (Mutex::new(false), Condvar::new()),
@@ -208,6 +211,9 @@ impl Engine {
         let Ok(items) = self.0.parts.inbox.items_with_work(now) else {
             return;
         };
+        self.0
+            .room
+            .keep_waiting(|key| items.iter().any(|work| work.key == *key));
         for work in items {
             if self.is_stopping() || lock(&self.0.in_hand).len() >= WORKERS_MAX {
                 break;

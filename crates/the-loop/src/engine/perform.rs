@@ -302,7 +302,8 @@ impl<'a> Performer<'a> {
         let Some(marker) = row.marker.clone() else {
             return Sent::NotPasted;
         };
-        if let Some(intent) = row.intent_at {
+        *lock(&self.engine.0.submits).entry(row.seq).or_insert(0) += 1;
+        if let (State::Pasted, Some(intent)) = (row.state, row.intent_at) {
             self.engine.emit(LogEvent::DeliveryUnconfirmed {
                 work_item: self.gathered.item.clone(),
                 endpoint: None,

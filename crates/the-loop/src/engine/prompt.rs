@@ -86,14 +86,14 @@ impl Engine {
             );
         }
         self.told_autoclosed(gathered, row, *ending, moved_to.clone());
-        self.react(row, ReactionState::Completed);
+        // The close ends last: a crash before it finds the same close again, and forgetting twice is once.
+        self.forget_closed(held, gathered, row);
         self.change(
             held,
             &gathered.key,
             row,
             OutcomeChange::to(State::Settled).reason("item-closed"),
         );
-        self.forget_closed(held, gathered, row);
         Progress::Again
     }
 

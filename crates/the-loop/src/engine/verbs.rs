@@ -9,9 +9,9 @@ use the_loop_core::ids::WorkItemRef;
 use the_loop_core::record::{ControlSource, SessionRecord};
 use the_loop_core::session::{SessionEvent, SessionStatus};
 
+use super::Engine;
 use super::close::{CloseWish, EndLine};
 use super::item::Gathered;
-use super::Engine;
 use crate::store::inbox::Scope;
 use crate::store::lock::ItemLock;
 
@@ -88,12 +88,15 @@ impl Engine {
             Err(why) => return VerbOutcome::failed(item, why),
         };
         let mut outcome = VerbOutcome::nothing(&gathered.item, gathered.live().cloned());
-        let CommandPlan::Act { deed, record: _ } = plan(command, verb_state(&gathered), Via::Verb) else {
+        let CommandPlan::Act { deed, record: _ } = plan(command, verb_state(&gathered), Via::Verb)
+        else {
             return outcome;
         };
         let recorded_first = matches!(command, Command::Pause | Command::Stop);
         if recorded_first {
-            outcome.errors.extend(self.record_verb(held, &gathered, command, actor).err());
+            outcome
+                .errors
+                .extend(self.record_verb(held, &gathered, command, actor).err());
         }
         match deed {
             Deed::Pause => outcome.deed = self.verb_status(held, &gathered, SessionEvent::Pause),
@@ -113,7 +116,9 @@ impl Engine {
         }
         let acted = matches!(outcome.deed, VerbDeed::Resumed | VerbDeed::Released { .. });
         if acted && !recorded_first {
-            outcome.errors.extend(self.record_verb(held, &gathered, command, actor).err());
+            outcome
+                .errors
+                .extend(self.record_verb(held, &gathered, command, actor).err());
         }
         outcome
     }
@@ -147,7 +152,13 @@ impl Engine {
         outcome
     }
 
-    fn verb_end(&self, held: &ItemLock, gathered: &Gathered, wish: &CloseWish, outcome: &mut VerbOutcome) {
+    fn verb_end(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        wish: &CloseWish,
+        outcome: &mut VerbOutcome,
+    ) {
         let closed = self.close_session(held, gathered, wish);
         outcome.deed = VerbDeed::Ended;
         outcome.was_live = closed.was_live;
@@ -171,7 +182,13 @@ impl Engine {
         }
     }
 
-    fn verb_release(&self, held: &ItemLock, gathered: &Gathered, actor: &str, resume: bool) -> VerbDeed {
+    fn verb_release(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        actor: &str,
+        resume: bool,
+    ) -> VerbDeed {
         let scope = Scope::Item(gathered.item.clone());
         let parked = self.0.parts.inbox.parked(&scope).ok().flatten();
         let was = parked.and_then(|parked| LimitReason::parse(&parked.reason));
@@ -189,7 +206,13 @@ impl Engine {
         }
     }
 
-    fn record_verb(&self, held: &ItemLock, gathered: &Gathered, command: Command, actor: &str) -> Result<(), String> {
+    fn record_verb(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        command: Command,
+        actor: &str,
+    ) -> Result<(), String> {
         let now = self.world().clock.now();
         self.write_control(held, gathered, command, ControlSource::Cli, actor, "", now)
             .map_err(|why| format!("the wish could not be recorded: {why}"))

@@ -151,7 +151,8 @@ impl<'a> Look<'a> {
                 saved.len() as u64,
                 saved.iter().map(crate::store::saved::Saved::bytes).sum(),
             ),
-            free_memory_mb: free_memory_mb(world.disk.as_ref()),
+            free_memory_mb: crate::engine::free_memory(world.disk.as_ref())
+                .map(|bytes| bytes >> 20),
             free_disk_mb: free_disk_mb(desk),
             sessions,
             desk,
@@ -373,15 +374,4 @@ fn free_disk_mb(desk: &Desk) -> Option<u64> {
         .ancestors()
         .find(|dir| matches!(disk.meta(dir), Ok(Some(_))))?;
     Some(disk.free_bytes(there).ok()? / MIB)
-}
-
-/// `MemAvailable` of Linux; unknown elsewhere.
-fn free_memory_mb(disk: &dyn Disk) -> Option<u64> {
-    let bytes = disk.read("/proc/meminfo".into(), 64 << 10).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib / 1024)
 }
