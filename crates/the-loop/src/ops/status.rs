@@ -20,7 +20,6 @@ use super::rows::{RowOutcome, ServiceRow};
 use super::sessions::list::{
     Line, SessionQuery, Sessions, list as list_sessions, waiting_for_capacity,
 };
-use crate::disk::Disk;
 use crate::store::files::RecordFault;
 use crate::store::inbox::InboxCounts;
 use crate::store::lock::{ServiceHolder, ServiceLock};
