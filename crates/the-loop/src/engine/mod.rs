@@ -2,18 +2,26 @@
 //!
 //! Reading order: `intake` judges what was accepted; `item` takes one work item, its lock and its next
 //! delivery; `command` and `prompt` decide what that delivery does; `perform` runs the effects the
-//! dispatch machine asks for, `conclude` writes down how it ended; `examine` looks into attempts of
-//! which the end was not seen; `close` ends sessions; `supervise` watches them all; `recover` does what
-//! a start has to do. `tell` writes back on tickets of the embedded tracker.
+//! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
+//! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
+//! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
+//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
+//! `recover` does what a start has to do. `tell` writes back on tickets of the embedded tracker, and
+//! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
 //! delivery (DI-6): same code, same locks.
 
 mod agent;
 mod close;
+mod come_up;
 mod command;
 mod conclude;
+mod deliver;
+mod end_harness;
 mod examine;
+mod give_back;
+mod hold;
 mod intake;
 mod item;
 mod launch;
@@ -22,8 +30,10 @@ mod perform;
 mod prompt;
 mod recover;
 mod slots;
+mod spawn;
 mod supervise;
 mod tell;
+mod undo;
 pub mod verbs;
 
 use std::collections::{HashMap, HashSet};
@@ -96,7 +106,7 @@ struct Shared {
     in_hand: Mutex<HashSet<ItemKey>>,
     resting: Mutex<HashMap<ItemKey, Resting>>,
     set_aside: Mutex<HashSet<ItemKey>>,
-    holds: Mutex<HashMap<Seq, conclude::HoldNote>>,
+    holds: Mutex<HashMap<Seq, hold::HoldNote>>,
     submits: Mutex<HashMap<Seq, u32>>,
     doubtful: Mutex<HashSet<Seq>>,
     left_to_person: Mutex<HashSet<Seq>>,

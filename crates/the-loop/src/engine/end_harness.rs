@@ -1,0 +1,93 @@
+//! How a harness is ended, and whose a process is (DI-18).
+
+use std::time::Duration;
+
+use the_loop_core::ids::{TmuxTarget, WorkItemRef};
+
+use super::Engine;
+use crate::process::{ProcessId, Signal};
+use crate::tmux::Tmux;
+
+const MARK: &str = "THE_LOOP_INSTANCE";
+const ITEM_MARK: &str = "THE_LOOP_WORK_ITEM";
+
+impl Engine {
+    /// SIGTERM to the pane leader's group, a grace, SIGKILL; then whatever else carries the item's mark.
+    /// Nothing without our mark is ever signalled (DI-18).
+    pub(super) fn end_harness(
+        &self,
+        item: &WorkItemRef,
+        tmux: &Tmux,
+        target: &TmuxTarget,
+        grace: Duration,
+    ) -> Result<(), String> {
+        let _ = tmux.remain_on_exit(target, true);
+        let panes = tmux
+            .panes(target)
+            .map_err(|why| format!("tmux gave no answer: {why}"))?;
+        let leaders: Vec<ProcessId> = panes
+            .iter()
+            .filter(|pane| !pane.dead)
+            .filter_map(|pane| self.marked(pane.pid, item))
+            .collect();
+        if leaders.is_empty() {
+            return Err(format!(
+                "what runs in {target} does not carry our mark; end it with: {}",
+                tmux.kill_command(target)
+            ));
+        }
+        let processes = &self.world().processes;
+        for leader in &leaders {
+            processes.signal_group(*leader, Signal::Term);
+        }
+        self.wait_for_end(&leaders, grace);
+        for leader in leaders.iter().filter(|leader| self.lives(**leader)) {
+            processes.signal_group(*leader, Signal::Kill);
+        }
+        let left = self.carriers(item);
+        for process in &left {
+            processes.signal(*process, Signal::Term);
+        }
+        self.wait_for_end(&left, grace);
+        for process in left.iter().filter(|process| self.lives(**process)) {
+            processes.signal(*process, Signal::Kill);
+        }
+        self.wait_for_end(&leaders, Duration::from_secs(2));
+        if leaders.iter().any(|leader| self.lives(*leader)) {
+            return Err("the agent did not end".to_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn lives(&self, process: ProcessId) -> bool {
+        self.world().processes.started(process.pid) == Some(process.started)
+    }
+
+    pub(super) fn wait_for_end(&self, which: &[ProcessId], at_most: Duration) {
+        let clock = &self.world().clock;
+        let deadline = clock.deadline(at_most);
+        while which.iter().any(|process| self.lives(*process)) && !clock.is_over(&deadline) {
+            clock.wait(Duration::from_millis(10));
+        }
+    }
+
+    /// The process, when it carries our mark for this very item.
+    pub(super) fn marked(&self, pid: i32, item: &WorkItemRef) -> Option<ProcessId> {
+        let processes = &self.world().processes;
+        let started = processes.started(pid)?;
+        let ours = processes.environment(pid, MARK)? == self.0.parts.instance;
+        let named: WorkItemRef = processes.environment(pid, ITEM_MARK)?.parse().ok()?;
+        (ours && named.key() == item.key()).then_some(ProcessId { pid, started })
+    }
+
+    /// Processes besides ourselves that carry the item's mark.
+    pub(super) fn carriers(&self, item: &WorkItemRef) -> Vec<ProcessId> {
+        let own = i32::try_from(self.world().pid).unwrap_or(0);
+        self.world()
+            .processes
+            .carrying(MARK, &self.0.parts.instance)
+            .into_iter()
+            .filter(|process| process.pid != own && self.marked(process.pid, item).is_some())
+            .collect()
+    }
+}

@@ -1,0 +1,247 @@
+//! Effects of a spawn: checkout, journal, settings, launch (DI-19, DI-20).
+
+use camino::Utf8Path;
+use serde_json::json;
+use the_loop_core::delivery::State;
+use the_loop_core::dispatch::{Cleared, Journaled, Launch, Launched, Made};
+use the_loop_core::event::LogEvent;
+use the_loop_core::probe::ProvedDead;
+use the_loop_core::record::{SessionRecord, SpawnIntent};
+use the_loop_core::session::SessionStatus;
+
+use super::perform::Performer;
+use crate::process::ProcessId;
+use crate::store::inbox::OutcomeChange;
+use crate::tmux::Spawned;
+
+impl Performer<'_> {
+    pub(super) fn make_workspace(&mut self) -> Made {
+        let seq = self.job.as_ref().map_or(i64::MAX, |row| row.seq);
+        match self.engine.ask_for_room(&self.gathered, seq) {
+            Ok(room) => self.room = Some(room),
+            Err(reason) => return Made::MustWait(reason),
+        }
+        match self.engine.workspace(&self.gathered, self.held) {
+            Ok(prepared) => {
+                self.gathered.prepared = Some(prepared);
+                Made::Ready
+            }
+            Err(super::limits::NoWorkspace::GaveWay) => Made::GaveWay,
+            Err(super::limits::NoWorkspace::Failed { error, retry }) => {
+                self.error = Some(error);
+                Made::Failed { retry }
+            }
+        }
+    }
+
+    pub(super) fn record_starting(&mut self, launch: Launch) -> Journaled {
+        let Some(prepared) = self.gathered.prepared.clone() else {
+            return Journaled::Refused;
+        };
+        let now = self.now();
+        let mut record = match (launch, self.gathered.record.clone()) {
+            (Launch::Resume, Some(record)) => record,
+            (Launch::Fresh, Some(mut record)) if record.status.is_live() => {
+                record.harness_session_id = self.engine.world().ids.uuid();
+                record
+            }
+            (Launch::Fresh | Launch::Resume, _) => {
+                let (item, cwd) = (&self.gathered.item, prepared.cwd.as_str());
+                let mut record = SessionRecord::new(
+                    item,
+                    self.adapter.name(),
+                    cwd,
+                    SessionStatus::Starting,
+                    now,
+                );
+                record.harness_session_id = self.engine.world().ids.uuid();
+                record
+            }
+        };
+        let previous = match self.before.as_ref().map(|record| record.status) {
+            Some(SessionStatus::Starting) => self
+                .before
+                .as_ref()
+                .and_then(|r| r.spawn.as_ref()?.previous),
+            Some(SessionStatus::Closed) | None => None,
+            Some(status) => Some(status),
+        };
+        record.status = SessionStatus::Starting;
+        record.cwd = prepared.cwd.to_string();
+        record.workspace = Some(super::limits::workspace_record(&prepared));
+        record.tmux_target = self.target.to_string();
+        record.tmux_socket = Some(self.tmux.socket().to_owned());
+        record.closed_at = None;
+        record.pid = None;
+        record.pid_start_time = None;
+        record.spawn = Some(SpawnIntent {
+            at: now,
+            delivery_id: self
+                .job
+                .as_ref()
+                .map(|row| row.delivery.delivery_id.clone()),
+            resume: launch == Launch::Resume,
+            previous,
+        });
+        if let Err(error) = self
+            .engine
+            .0
+            .registry
+            .put(self.held, &self.gathered.slug, &record)
+        {
+            self.error = Some(error.to_string());
+            return Journaled::Refused;
+        }
+        self.engine.emit(LogEvent::SessionStarting {
+            work_item: self.gathered.item.clone(),
+            endpoint: None,
+            harness: record.harness.clone(),
+            tmux_target: record.tmux_target.clone(),
+            cwd: record.cwd.clone(),
+            resume: launch == Launch::Resume,
+            delivery_id: self
+                .job
+                .as_ref()
+                .map(|row| row.delivery.delivery_id.clone()),
+        });
+        self.gathered.record = Some(record);
+        self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+        Journaled::Written
+    }
+
+    pub(super) fn prepare_harness(&mut self) -> Made {
+        match self.engine.prepare_harness(&self.gathered, self.adapter) {
+            Ok(()) => Made::Ready,
+            Err(error) => {
+                self.error = Some(error);
+                Made::Failed { retry: true }
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self, proof: ProvedDead) -> Cleared {
+        if self.tmux.clear_dead(&self.target, proof) {
+            Cleared::Gone
+        } else {
+            self.error = Some(format!(
+                "the dead session {} cannot be cleared",
+                self.target
+            ));
+            Cleared::StillThere
+        }
+    }
+
+    pub(super) fn launch(&mut self, launch: Launch) -> Launched {
+        let Some(record) = self.gathered.live().cloned() else {
+            return Launched::Refused;
+        };
+        let world = self.engine.world().clone();
+        let argument = match self.job.clone() {
+            None => None,
+            Some(row) => match self.engine.text_as_argument(self, &row, launch) {
+                Ok(text) => Some(text),
+                Err(error) => {
+                    self.error = Some(error);
+                    return Launched::Refused;
+                }
+            },
+        };
+        let args = self.engine.launch_argv(
+            &self.gathered,
+            &record,
+            self.adapter,
+            launch,
+            argument.as_deref(),
+        );
+        let args = match args {
+            Ok(args) => args,
+            Err(error) => {
+                self.error = Some(error);
+                return Launched::Refused;
+            }
+        };
+        let body = json!({
+            "program": self.adapter.program(&world),
+            "argv": args,
+            "cwd": record.cwd,
+            "env": self.engine.pane_env(&self.gathered),
+        });
+        let file = self
+            .engine
+            .0
+            .parts
+            .layout
+            .launch_file(&self.gathered.slug, world.ids.bytes());
+        let bytes = body.to_string().into_bytes();
+        if let Err(error) = world.disk.create_new(&file, &bytes, 0o600) {
+            self.error = Some(format!("cannot write the launch file: {error}"));
+            return Launched::Refused;
+        }
+        self.launch_file = Some(file.clone());
+        if self
+            .job
+            .as_ref()
+            .is_some_and(|row| row.state == State::Queued)
+            && !self.mark_sending()
+        {
+            self.forget_launch_file();
+            return Launched::Refused;
+        }
+        let argv = [world.program.as_str(), "pane-exec", file.as_str()];
+        let was_empty = self
+            .tmux
+            .snapshot()
+            .is_ok_and(|snapshot| snapshot.is_empty());
+        match self
+            .tmux
+            .new_session(&self.target, Utf8Path::new(&record.cwd), &argv)
+        {
+            Spawned::Made { pid } => {
+                if was_empty {
+                    self.engine.emit(LogEvent::TmuxServerStarted {
+                        socket: self.tmux.socket().to_owned(),
+                        version: self.tmux.version().unwrap_or_default(),
+                    });
+                }
+                self.launched = world
+                    .processes
+                    .started(pid)
+                    .map(|started| ProcessId { pid, started });
+                self.mark_pasted();
+                Launched::Made
+            }
+            Spawned::NameTaken => {
+                self.forget_launch_file();
+                self.unsend();
+                Launched::NameTaken
+            }
+            Spawned::Refused(words) => {
+                self.forget_launch_file();
+                self.unsend();
+                self.error = Some(words);
+                Launched::Refused
+            }
+            Spawned::NoAnswer(why) => {
+                self.error = Some(why.to_string());
+                Launched::Unanswered
+            }
+        }
+    }
+
+    /// tmux refused, so nothing was sent.
+    pub(super) fn unsend(&mut self) {
+        if self
+            .job
+            .as_ref()
+            .is_some_and(|row| row.state == State::Sending)
+        {
+            self.changed(OutcomeChange::to(State::Queued));
+        }
+    }
+
+    pub(super) fn forget_launch_file(&mut self) {
+        if let Some(file) = self.launch_file.take() {
+            let _ = self.engine.world().disk.remove(&file);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Spawns that came to nothing (DI-22, DI-23, DI-39).
+
+use the_loop_core::delivery::State;
+use the_loop_core::dispatch::SpawnFailure;
+use the_loop_core::event::LogEvent;
+use the_loop_core::record::SessionRecord;
+use the_loop_core::session::SessionStatus;
+
+use super::item::{Gathered, Job, Progress};
+use super::perform::Performer;
+use super::{Engine, lock};
+use crate::store::inbox::OutcomeChange;
+use crate::store::lock::ItemLock;
+
+impl Engine {
+    pub(super) fn spawn_failed(
+        &self,
+        performer: &Performer<'_>,
+        job: &Job,
+        why: SpawnFailure,
+        error: &str,
+    ) -> Progress {
+        let gathered = &performer.gathered;
+        let counts = why.costs_an_attempt();
+        let will_retry = why.may_retry() && !(counts && self.is_spent(gathered, job));
+        let remedy = match why {
+            SpawnFailure::OccupiedByOther | SpawnFailure::NameTaken => Some(format!(
+                "end it ({}) or register it (the-loop sessions register --work-item {} …)",
+                performer.tmux.kill_command(&performer.target),
+                gathered.item
+            )),
+            SpawnFailure::Workspace { .. }
+            | SpawnFailure::Record
+            | SpawnFailure::Harness { .. }
+            | SpawnFailure::Refused
+            | SpawnFailure::Unanswered
+            | SpawnFailure::DiedAtOnce => None,
+        };
+        self.emit(LogEvent::SessionSpawnFailed {
+            work_item: gathered.item.clone(),
+            endpoint: None,
+            harness: performer.adapter.name().to_owned(),
+            tmux_target: Some(performer.target.to_string()),
+            error: error.to_owned(),
+            will_retry,
+            remedy,
+            tail: (!performer.tail.is_empty()).then(|| performer.tail.join("\n")),
+        });
+        self.roll_back(performer);
+        if !why.may_retry() {
+            return self.abandon(performer.held, gathered, job, error);
+        }
+        self.try_failed(performer.held, gathered, job, error, counts)
+    }
+
+    /// The old conversation did not come up: a fresh one follows at once (DI-39).
+    pub(super) fn resume_failed(
+        &self,
+        performer: &Performer<'_>,
+        job: &Job,
+        error: &str,
+    ) -> Progress {
+        self.lost_conversation(performer, error);
+        if job.state != State::Queued {
+            self.change(
+                performer.held,
+                &performer.gathered.key,
+                job,
+                OutcomeChange::to(State::Queued),
+            );
+        }
+        Progress::Again
+    }
+
+    /// Says that the recorded conversation is lost and forgets its id, so that the next try is a fresh one.
+    pub(super) fn lost_conversation(&self, performer: &Performer<'_>, error: &str) {
+        let gathered = &performer.gathered;
+        let old = performer
+            .before
+            .as_ref()
+            .map(|record| record.harness_session_id.clone());
+        self.emit(LogEvent::SessionResumeFailed {
+            work_item: gathered.item.clone(),
+            endpoint: None,
+            harness: performer.adapter.name().to_owned(),
+            harness_session_id: old.filter(|id| !id.is_empty()),
+            error: error.to_owned(),
+        });
+        if let Some(mut record) = performer.before.clone() {
+            record.harness_session_id = String::new();
+            record.spawn = None;
+            if record.status == SessionStatus::Starting {
+                record.status = SessionStatus::Active;
+            }
+            let _ = self.0.registry.put(performer.held, &gathered.slug, &record);
+        }
+    }
+
+    /// Takes a journaled spawn back: the record is what it was, or goes (ST-42).
+    pub(super) fn roll_back(&self, performer: &Performer<'_>) {
+        let gathered = &performer.gathered;
+        if gathered
+            .record
+            .as_ref()
+            .is_none_or(|record| record.status != SessionStatus::Starting)
+        {
+            return;
+        }
+        self.take_back(performer.held, gathered, performer.before.as_ref());
+    }
+
+    pub(super) fn take_back(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        before: Option<&SessionRecord>,
+    ) {
+        let earlier = before.filter(|record| record.status != SessionStatus::Starting);
+        let restored = match earlier {
+            Some(record) => self
+                .0
+                .registry
+                .put(held, &gathered.slug, record)
+                .map(|_| ()),
+            None => self.0.registry.forget(held, &gathered.item).map(|_| ()),
+        };
+        // A record that could not be taken back says `starting`; the next look settles it.
+        let _ = restored;
+        lock(&self.0.agents).remove(&gathered.key);
+    }
+}
