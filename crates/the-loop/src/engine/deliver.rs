@@ -168,18 +168,15 @@ impl Performer<'_> {
     /// Changes the outcome's row; false when the inbox refused.
     pub(super) fn changed(&mut self, change: OutcomeChange) -> bool {
         let Some(row) = &self.job else { return true };
-        match self
+        if let Some(row) = self
             .engine
             .change(self.held, &self.gathered.key, row, change)
         {
-            Some(row) => {
-                self.job = Some(row);
-                true
-            }
-            None => {
-                self.error = Some("the inbox refused".to_owned());
-                false
-            }
+            self.job = Some(row);
+            true
+        } else {
+            self.error = Some("the inbox refused".to_owned());
+            false
         }
     }
 

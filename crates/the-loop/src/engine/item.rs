@@ -142,9 +142,8 @@ impl Engine {
             return (!rows.iter().all(|row| row.state == State::Uncertain))
                 .then_some(Progress::Wait);
         };
-        let gathered = match self.gather(held, item, settings) {
-            Ok(gathered) => gathered,
-            Err(_) => return Some(Progress::Wait),
+        let Ok(gathered) = self.gather(held, item, settings) else {
+            return Some(Progress::Wait);
         };
         Some(match next.state {
             State::Sending | State::Pasted => self.examine(held, &gathered, next),

@@ -284,7 +284,7 @@ impl Engine {
     }
 
     fn wait_for_workers(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !lock(&self.0.in_hand).is_empty() && Instant::now() < deadline {
             self.sleep_until(Instant::now() + Duration::from_millis(50));
         }
