@@ -5,6 +5,7 @@
     reason = "a tool for a terminal, which talks by printing"
 )]
 
+mod bench;
 mod codegen;
 mod files;
 mod tidy;
@@ -35,6 +36,12 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Measures the release binary and prints ratios.
+    Bench {
+        /// Only these parts.
+        #[arg(value_enum)]
+        parts: Vec<bench::Part>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -52,5 +59,6 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Tidy { ratchet } => tidy::run(&root, ratchet),
         Task::Codegen { check } => codegen::run(&root, check),
+        Task::Bench { parts } => bench::run(&root, &parts),
     }
 }
