@@ -100,17 +100,9 @@ pub fn command_line(program: &Utf8Path) -> Result<()> {
 
 /// Copies the one record until there are a thousand.
 fn multiply_records(place: &Place) -> Result<()> {
-    let dir = place.dir.join("state/local/sessions");
-    let mut found = None;
-    for entry in dir.read_dir_utf8().with_context(|| dir.to_string())? {
-        let path = entry?.into_path();
-        if path.extension() == Some("json") {
-            found = Some(path);
-        }
-    }
-    let file = found.context("a session record")?;
-    let text = fs::read_to_string(&file)?;
-    let name = file.file_name().unwrap_or_default();
+    let dir = place.dir.join("state/local");
+    let name = "local-demo-hello-1.json";
+    let text = fs::read_to_string(dir.join(name)).context("the session record")?;
     for number in 2..=RECORDS {
         let text = text
             .replace(
