@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the scripts here; sourced, not run.
 
 # What this machine is missing of the programs named as PROGRAM=PACKAGE.

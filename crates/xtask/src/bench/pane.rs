@@ -58,7 +58,7 @@ fn grow(place: &Place, tickets: &mut usize, wanted: usize) -> Result<()> {
         place.ok(&new)?;
         *tickets += 1;
     }
-    place.until("first prompts confirmed", PATIENCE, || {
+    Place::until("first prompts confirmed", PATIENCE, || {
         let mut items: Vec<String> = place
             .events("delivery.confirmed")?
             .iter()

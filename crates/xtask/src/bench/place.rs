@@ -124,7 +124,6 @@ impl Place {
 
     /// Waits until a condition holds; an error names it.
     pub fn until(
-        &self,
         what: &str,
         within: Duration,
         mut holds: impl FnMut() -> Result<bool>,
