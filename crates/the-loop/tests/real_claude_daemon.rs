@@ -19,8 +19,9 @@ use real_rig::{ITEM, Rig, SECRET, TARGET};
 fn started() -> Option<Rig> {
     let rig = Rig::new()?;
     rig.ok(&["start"]);
-    let title = "Say hello [[run touch made-first]]";
-    rig.ok(&["tickets", "new", "--title", title, "--start", "--no-wait"]);
+    let label = ["--label", "the-loop: auto-execute", "--no-wait"];
+    rig.ok(&[&["tickets", "new", "--title", "Say hello"][..], &label].concat());
+    rig.comment("the-loop start\nPlease [[run touch made-first]] to begin with.");
     rig.confirmed(1);
     rig.made("made-first");
     assert_eq!(rig.events("session.spawned").len(), 1);
@@ -49,7 +50,7 @@ fn di54_a_ticket_from_start_to_close() {
     rig.made("made-second");
 
     // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
-    rig.comment("And [[run mkdir needs-leave]] now.");
+    rig.comment("And [[run git init needs-leave]] now.");
     rig.confirmed(3);
     rig.state("waiting");
     rig.until("the question", || {
@@ -158,7 +159,7 @@ fn secret_stays_inside(rig: &Rig) {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);
         assert!(!words.contains(SECRET), "{words}");
-        assert!(!words.contains("Say hello"), "{words}");
+        assert!(!words.contains("made-first"), "{words}");
     }
     let target = format!("={TARGET}");
     for words in [&["show-environment", "-g"][..], &["show-environment", "-t", &target]] {

@@ -44,7 +44,7 @@ impl Rig {
         let socket = format!("tl-real-{}", name.replace('.', ""));
         let model = FakeModel::start().unwrap();
         let rig = Self { dir, socket, model };
-        for made in ["home/.claude", "home/.the-loop", "tmux", "bin"] {
+        for made in ["home/.the-loop", "tmux", "bin"] {
             std::fs::create_dir_all(rig.path(made)).unwrap();
         }
         let link = |to: &str, name: &str| {
@@ -59,9 +59,6 @@ impl Rig {
 
     fn configure(&self) {
         let root = self.path("home/.the-loop");
-        // What the operator of this home allows without being asked; everything else is asked about.
-        let allow = r#"{"permissions": {"allow": ["Bash(touch made-:*)", "Bash(the-loop tickets show:*)"]}}"#;
-        std::fs::write(self.path("home/.claude/settings.json"), allow).unwrap();
         let env = format!(
             "ANTHROPIC_BASE_URL={}\nANTHROPIC_AUTH_TOKEN={SECRET}\nDISABLE_AUTOUPDATER=1\n\
              CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1\nCLAUDE_CODE_MAX_RETRIES=0\n",
@@ -69,7 +66,7 @@ impl Rig {
         );
         let config = format!(
             "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  defaultHarness: claude\n  \
-             spawnOnUnmatched: labeled\n  harnessArgs: {{claude: [--permission-mode, default]}}\n  \
+             spawnOnUnmatched: labeled\n  harnessArgs: {{claude: [--permission-mode, acceptEdits]}}\n  \
              workspace: {{root: {work}}}\n  tmux: {{socketName: {socket}, holdMaxSeconds: 2}}\n  \
              limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0}}\n\
              tracker: {{local: {{repos: {{demo/hello: {repo}}}}}}}\n",
