@@ -139,13 +139,6 @@ impl Rig {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Runs a command line that must fail; what it said.
-    pub fn refused(&self, args: &[&str]) -> String {
-        let done = self.program(args);
-        assert!(!done.status.success(), "{args:?}: {done:?}");
-        String::from_utf8(done.stderr).unwrap()
-    }
-
     pub fn json(&self, args: &[&str]) -> Value {
         let mut words = args.to_vec();
         words.extend(["--format", "json"]);
