@@ -6,16 +6,20 @@ use sha2::{Digest, Sha256};
 use super::sanitize::strip_hidden;
 use crate::delivery::{Delivery, Effect};
 
-/// Characters of a free-text field, before escaping.
-const TEXT_CHARS_MAX: usize = 3_500;
+/// Characters of a comment, before escaping: the longest a tracker takes, so that the agent has it whole.
+const TEXT_CHARS_MAX: usize = 65_536;
+/// Characters of one line of a comment in the excerpt. Agents cut longer lines when they read a file, so
+/// a longer text is shown as `body_lines`.
+const LINE_CHARS_MAX: usize = 1_000;
 /// Characters of a title.
 const TITLE_CHARS_MAX: usize = 300;
 /// Characters of a name.
 const NAME_CHARS_MAX: usize = 200;
 /// Characters of a URL.
 const URL_CHARS_MAX: usize = 500;
-/// Characters of the whole excerpt, as it stands in the prompt.
-const EXCERPT_CHARS_MAX: usize = 4_000;
+/// Characters of the whole excerpt, as it stands in the prompt: a comment of control characters is six
+/// times as long when it is escaped.
+const EXCERPT_CHARS_MAX: usize = 500_000;
 
 /// The random part of the fence lines: 32 hex digits, new for every prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +52,7 @@ pub fn fence(json: &str, nonce: Nonce) -> String {
 }
 
 /// What an agent is shown of a delivery: the allow-list of its event (IN-7, IN-56), as pretty JSON of
-/// at most 4,000 characters. `None` when there is nothing to show.
+/// at most 500,000 characters. `None` when there is nothing to show.
 pub fn excerpt(delivery: &Delivery) -> Option<String> {
     let mut budget = TEXT_CHARS_MAX;
     loop {
@@ -71,7 +75,7 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
                 NAME_CHARS_MAX,
             );
             out.text("html_url", text.html_url.as_deref(), URL_CHARS_MAX);
-            out.text("body", Some(&text.body), budget);
+            out.body(&text.body, budget);
         }
         Effect::Presence | Effect::Notice { .. } | Effect::Start { .. } => {
             about_item(delivery, &mut out);
@@ -140,6 +144,32 @@ impl Fields {
         self.hidden_text_removed |= went;
         self.put(name, cut(&shown, chars_max).into());
     }
+}
+
+impl Fields {
+    /// A comment's words: one string where it is short, else its lines, each a string or, where it is long
+    /// itself, the list of its pieces.
+    fn body(&mut self, text: &str, chars_max: usize) {
+        let (shown, went) = strip_hidden(text);
+        self.hidden_text_removed |= went;
+        let shown = cut(&shown, chars_max);
+        if shown.chars().count() <= LINE_CHARS_MAX {
+            self.put("body", shown.into());
+            return;
+        }
+        self.put("body_lines", shown.split('\n').map(line).collect());
+    }
+}
+
+fn line(text: &str) -> Value {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= LINE_CHARS_MAX {
+        return text.into();
+    }
+    chars
+        .chunks(LINE_CHARS_MAX)
+        .map(|piece| Value::from(String::from_iter(piece)))
+        .collect()
 }
 
 /// At most `chars_max` characters, the note about the cut included where there is room for it.

@@ -140,25 +140,44 @@ fn in7_an_excerpt_shows_its_allow_list_and_nothing_else() {
 }
 
 #[test]
-fn in62_long_text_is_cut_and_says_so() {
-    let (json, text) =
-        fenced(prompt_with(&delivery(GITHUB, comment(&"é".repeat(5_000))), EVENT, None).text());
-    let body = json["body"].as_str().unwrap();
-    let kept = body.chars().filter(|c| *c == 'é').count();
-    assert!(
-        body.ends_with(&format!(
-            " […{} characters cut, see the link]",
-            5_000 - kept
-        )),
-        "{body}"
+fn in62_a_comment_is_shown_whole_and_no_line_of_it_is_long() {
+    let long = "é".repeat(2_500);
+    let body = format!("first\n{long}\n\nlast\\");
+    let (json, text) = fenced(prompt_with(&delivery(GITHUB, comment(&body)), EVENT, None).text());
+    let lines = json["body_lines"].as_array().unwrap();
+    let whole: Vec<String> = lines
+        .iter()
+        .map(|line| match line.as_array() {
+            Some(pieces) => pieces.iter().map(|p| p.as_str().unwrap()).collect(),
+            None => line.as_str().unwrap().to_owned(),
+        })
+        .collect();
+    assert_eq!(whole.join("\n"), body);
+    assert!(text.lines().all(|line| line.chars().count() < 1_100));
+    assert_eq!(json["body"], Value::Null);
+
+    let huge = "x".repeat(60_000);
+    let (json, _) = fenced(prompt_with(&delivery(GITHUB, comment(&huge)), EVENT, None).text());
+    let pieces = json["body_lines"][0].as_array().unwrap();
+    assert_eq!(
+        pieces
+            .iter()
+            .map(|p| p.as_str().unwrap().len())
+            .sum::<usize>(),
+        60_000
     );
-    assert_eq!(body.chars().count(), 3_500);
-    assert!(text.chars().count() <= 4_000);
-    // Escapes double the length, so the budget is halved.
-    let (json, text) =
-        fenced(prompt_with(&delivery(GITHUB, comment(&"\"".repeat(3_000))), EVENT, None).text());
-    assert!(json["body"].as_str().unwrap().chars().count() <= 1_750);
-    assert!(text.chars().count() <= 4_000);
+}
+
+#[test]
+fn in62_what_is_longer_than_any_comment_is_cut_with_a_note() {
+    let body = "é".repeat(70_000);
+    let (json, _) = fenced(prompt_with(&delivery(GITHUB, comment(&body)), EVENT, None).text());
+    let pieces = json["body_lines"][0].as_array().unwrap();
+    let shown: String = pieces.iter().map(|p| p.as_str().unwrap()).collect();
+    let kept = shown.chars().filter(|c| *c == 'é').count();
+    assert!((65_500..=65_536).contains(&shown.chars().count()));
+    let note = format!(" […{} characters cut, see the link]", 70_000 - kept);
+    assert!(shown.ends_with(&note), "{shown:.200}");
     assert_eq!(
         json["html_url"],
         "https://github.com/octo/repo/issues/15#issuecomment-1"
@@ -241,7 +260,7 @@ fn in63_only_authorised_names_stand_outside_the_fence() {
     };
     let prompt = telling.prompt();
     assert!(prompt.text().contains("user-49 and 450 more"));
-    assert!(prompt.text().chars().count() < 16_000);
+    assert!(prompt.text().chars().count() < 30_000);
     assert!(prompt.text().contains("ask in this terminal"));
 }
 
@@ -435,8 +454,7 @@ proptest! {
         prop_assert!(text.ends_with(&last));
         prop_assert_eq!(text.lines().filter(|l| l.starts_with("=====")).count(), 2);
         let (_, json) = fenced(text);
-        prop_assert!(json.chars().count() <= 4_000);
-        prop_assert!(text.chars().count() < 16_000);
+        prop_assert!(json.chars().count() <= 500_000);
         let limits = if inline { InlineLimits { lines: 10_000, chars: 100_000 } } else { InlineLimits::default() };
         for way in [Way::Paste, Way::Argument] {
             let sending = prompt.sending(way, limits, "/srv/mail/1.md");

@@ -191,7 +191,12 @@ impl Performer<'_> {
         let mut reason = HoldReason::NotReady;
         loop {
             let now = self.now();
-            if lock(&self.agent).state(now, None).takes_input() {
+            // A harness that took its first prompt is ready, also when it waits for a person already.
+            let took_it = self
+                .job
+                .as_ref()
+                .is_some_and(|job| self.evidence(job).is_some());
+            if took_it || lock(&self.agent).state(now, None).takes_input() {
                 return self.ready();
             }
             if self.has_ended() {

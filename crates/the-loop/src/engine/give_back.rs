@@ -64,7 +64,7 @@ impl Engine {
         let locks = self.0.locks.clone();
         let clone_lock = move || {
             locks
-                .clone_lock(&repo, "remove", Patience::of(Duration::from_secs(60)))
+                .clone_lock(&repo, "remove", Patience::of(Duration::from_mins(1)))
                 .map(|held| Box::new(held) as Box<dyn Send>)
                 .map_err(|e| e.to_string())
         };

@@ -142,11 +142,10 @@ impl Engine {
             return (!rows.iter().all(|row| row.state == State::Uncertain))
                 .then_some(Progress::Wait);
         };
-        let gathered = match self.gather(held, item, settings) {
-            Ok(gathered) => gathered,
-            Err(_) => return Some(Progress::Wait),
+        let Ok(gathered) = self.gather(held, item, settings) else {
+            return Some(Progress::Wait);
         };
-        Some(match next.state {
+        let progress = match next.state {
             State::Sending | State::Pasted => self.examine(held, &gathered, next),
             State::Queued | State::Failed if may_act(&next) => self.act(held, &gathered, next),
             State::Queued
@@ -158,7 +157,13 @@ impl Engine {
             | State::Dropped
             | State::Abandoned
             | State::Uncertain => Progress::Wait,
-        })
+        };
+        // A row that did not move would be acted on again at once, for ever: a disk that refuses changes
+        // gets a pause instead.
+        let stands = || self.0.parts.inbox.outcome(next.seq, &gathered.key);
+        let stuck = progress == Progress::Again
+            && stands().map_or(true, |row| row.as_ref() == Some(&next.row));
+        Some(if stuck { Progress::Wait } else { progress })
     }
 
     /// The rows whose delivery can be read; the others are given up, so that they block nothing.

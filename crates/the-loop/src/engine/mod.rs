@@ -161,12 +161,21 @@ impl Engine {
                 next_tick = Instant::now() + TICK;
                 self.supervise();
             }
-            self.intake();
-            self.start_items(ticked);
+            if !self.inbox_refuses(ticked) {
+                self.intake();
+                self.start_items(ticked);
+            }
             self.sleep_until(next_tick);
         }
         self.wait_for_workers();
         self.flush_index();
+    }
+
+    /// Does the inbox refuse commits? Then nothing is begun that could not be written down; once a tick a
+    /// small commit asks whether it works again (ST-55).
+    fn inbox_refuses(&self, ticked: bool) -> bool {
+        let inbox = &self.0.parts.inbox;
+        inbox.unavailable_since().is_some() && !(ticked && inbox.set_meta("probe", "").is_ok())
     }
 
     /// Asks everything to end: no new work is taken, waits are dropped, calls in hand finish (SE-21).
@@ -284,7 +293,7 @@ impl Engine {
     }
 
     fn wait_for_workers(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !lock(&self.0.in_hand).is_empty() && Instant::now() < deadline {
             self.sleep_until(Instant::now() + Duration::from_millis(50));
         }

@@ -160,6 +160,7 @@ impl Performer<'_> {
                 return Launched::Refused;
             }
         };
+        self.engine.say_env_file(&self.gathered.settings);
         let body = json!({
             "program": self.adapter.program(&world),
             "argv": args,
