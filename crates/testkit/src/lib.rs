@@ -6,10 +6,14 @@
 
 pub mod disk;
 pub mod fake_model;
+pub mod fake_tmux;
 pub mod fuse;
 pub mod processes;
+pub mod simulator;
 
 pub use disk::FaultyDisk;
 pub use fake_model::FakeModel;
+pub use fake_tmux::{FakeTmux, Mood, Trouble};
 pub use fuse::{Blow, Fuse};
 pub use processes::FaultyProcesses;
+pub use simulator::Simulator;

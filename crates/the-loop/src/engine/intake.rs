@@ -10,7 +10,7 @@ use crate::store::inbox::{DeliveryRow, InboxError, NewOutcome};
 
 impl Engine {
     /// Judges everything that is accepted and not judged yet, in the order of acceptance.
-    pub(super) fn intake(&self) {
+    pub fn intake(&self) {
         while !self.is_stopping() {
             let Ok(rows) = self.0.parts.inbox.unrouted(self.world().clock.now()) else {
                 return;

@@ -292,7 +292,8 @@ impl Engine {
         });
     }
 
-    fn wait_for_workers(&self) {
+    /// Waits until no item is worked on, for at most a minute.
+    pub fn wait_for_workers(&self) {
         let deadline = Instant::now() + Duration::from_mins(1);
         while !lock(&self.0.in_hand).is_empty() && Instant::now() < deadline {
             self.sleep_until(Instant::now() + Duration::from_millis(50));

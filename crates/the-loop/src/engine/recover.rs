@@ -17,7 +17,9 @@ use crate::store::registry::Registered;
 impl Engine {
     /// Settles what the last run left: spawns cut short, attempts without an outcome, sessions whose
     /// agent is gone.
-    pub(super) fn recover(&self) {
+    ///
+    /// [`Engine::run`] does this first; whoever drives the engine by hand does it before anything else.
+    pub fn recover(&self) {
         self.note_doubts();
         let Ok(listing) = self.0.registry.list() else {
             return;

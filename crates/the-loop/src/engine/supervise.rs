@@ -26,7 +26,7 @@ pub(super) struct Outage {
 
 impl Engine {
     /// One tick: what every session does, what ended, what waits for a person.
-    pub(super) fn supervise(&self) {
+    pub fn supervise(&self) {
         let Ok(listing) = self.0.registry.list() else {
             return;
         };

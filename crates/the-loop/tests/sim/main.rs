@@ -1,0 +1,9 @@
+//! The engine against a model of tmux and of agents: every crash point, every failing call, and what
+//! people and terminals do to a delivery.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod crash;
+mod holds;
+mod script;
+mod spawn;
+mod trouble;
