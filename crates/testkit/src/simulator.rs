@@ -178,7 +178,11 @@ impl Simulator {
 
     /// What an ingress does.
     pub fn accept(&self, delivery: &Delivery) -> Result<Accepted, InboxError> {
-        self.life().inbox.accept(delivery)
+        let delivery = Delivery {
+            received_at: self.clock.now(),
+            ..delivery.clone()
+        };
+        self.life().inbox.accept(&delivery)
     }
 
     /// One round: all sessions are looked at, every item with work is worked, a second passes.

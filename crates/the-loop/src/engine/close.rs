@@ -114,6 +114,8 @@ pub struct Closed {
     recorded: bool,
     /// Nobody proved that its harness ended: what it works in is not taken from under it.
     pub(super) may_live: bool,
+    /// tmux gave no answer: the same wish can be carried out later.
+    pub(super) unanswered: bool,
 }
 
 impl Closed {
@@ -140,19 +142,21 @@ impl Engine {
             recorded: true,
             ..Closed::default()
         };
-        let Some(record) = gathered.live().cloned() else {
+        let Some(mut record) = gathered.record.clone() else {
             return closed;
         };
         closed.found = true;
-        let mut record = record;
-        record.status = SessionStatus::Closed;
-        record.closed_at = Some(self.world().clock.now());
-        record.spawn = None;
-        if let Err(error) = self.0.registry.put(held, &gathered.slug, &record) {
-            closed.recorded = false;
-            closed
-                .errors
-                .push(format!("cannot record the session as closed: {error}"));
+        // A close that was cut short goes on with what comes after the record.
+        if record.status.is_live() {
+            record.status = SessionStatus::Closed;
+            record.closed_at = Some(self.world().clock.now());
+            record.spawn = None;
+            if let Err(error) = self.0.registry.put(held, &gathered.slug, &record) {
+                closed.recorded = false;
+                closed
+                    .errors
+                    .push(format!("cannot record the session as closed: {error}"));
+            }
         }
         if let Some(target) = TmuxTarget::parse(&record.tmux_target) {
             self.end_terminal(gathered, &record, &target, wish, &mut closed);
@@ -169,6 +173,17 @@ impl Engine {
         closed
     }
 
+    /// Did this very delivery close the session, and was it kept from its end? The record says `closed`
+    /// first, so what follows it may be missing: the agent would live on with nobody to end it.
+    pub(super) fn was_cut_short(gathered: &Gathered, job: &Job) -> bool {
+        let closed_at = gathered
+            .record
+            .as_ref()
+            .filter(|record| record.status == SessionStatus::Closed)
+            .and_then(|record| record.closed_at);
+        closed_at.is_some_and(|at| at >= job.delivery.received_at)
+    }
+
     fn end_terminal(
         &self,
         gathered: &Gathered,
@@ -183,6 +198,7 @@ impl Engine {
         let state = tmux.probe(target);
         if state == TmuxState::Unknown {
             closed.may_live = true;
+            closed.unanswered = true;
             closed.errors.push(format!(
                 "tmux gave no answer about {target}; end it with: {}",
                 tmux.kill_command(target)
@@ -208,6 +224,7 @@ impl Engine {
                 Err(error) => {
                     self.told_terminated(gathered, record, Some(error.clone()));
                     closed.may_live = true;
+                    closed.unanswered = tmux.probe(target) == TmuxState::Unknown;
                     closed.errors.push(error);
                     return;
                 }

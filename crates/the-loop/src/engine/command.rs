@@ -3,6 +3,7 @@
 use the_loop_core::config::Settings;
 use the_loop_core::control::{Command, CommandPlan, Deed, Keywords, Recording, Via, plan};
 use the_loop_core::delivery::{Effect, Ingress, State};
+use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{
     ClosedVia, ControlEffect, ControlRejectReason, ControlVia, LimitReason, LogEvent,
     ReactionState, ReleasedVia,
@@ -30,6 +31,11 @@ impl Engine {
         let via = if verb { Via::Verb } else { Via::Comment };
         let state = self.item_state(gathered, &row.delivery);
         match plan(command, state, via) {
+            CommandPlan::Rejected(ControlRejectReason::NothingToResume)
+                if Self::is_recorded(gathered, row, command) =>
+            {
+                self.obeyed(held, gathered, row, command, ControlEffect::Resumed)
+            }
             CommandPlan::HandToAgent => {
                 self.told(gathered, row, command, ControlEffect::HandedToGraph);
                 self.admit(held, gathered, row)
@@ -55,34 +61,65 @@ impl Engine {
                 {
                     return self.unwritable(held, gathered, row, command, &e);
                 }
-                let effect = self.perform_deed(held, gathered, row, deed);
+                let deed = if command == Command::Stop && Self::was_cut_short(gathered, row) {
+                    Deed::Stop
+                } else {
+                    deed
+                };
+                let effect = match self.perform_deed(held, gathered, row, deed) {
+                    Ok(effect) => effect,
+                    Err(hold) => return self.hold(held, gathered, row, hold),
+                };
+                if effect == ControlEffect::Failed {
+                    let error = "the session record could not be written";
+                    return self.unwritable(held, gathered, row, command, error);
+                }
                 if record == Recording::AfterActing
-                    && effect != ControlEffect::Failed
                     && let Err(e) = self.record_control(held, gathered, row, command)
                 {
                     return self.unwritable(held, gathered, row, command, &e);
                 }
-                self.told(gathered, row, command, effect);
-                self.react(row, ReactionState::Completed);
-                self.change(
-                    held,
-                    &gathered.key,
-                    row,
-                    OutcomeChange::to(State::Settled).reason("control-executed"),
-                );
-                Progress::Again
+                self.obeyed(held, gathered, row, command, effect)
             }
         }
     }
 
+    /// Is this very command the item's recorded one? One that is recorded after it was acted on is done.
+    fn is_recorded(gathered: &Gathered, row: &Job, command: Command) -> bool {
+        gathered.control.as_ref().is_some_and(|control| {
+            Command::from(control.command) == command
+                && control.requested_at == row.delivery.received_at
+        })
+    }
+
+    fn obeyed(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        row: &Job,
+        command: Command,
+        effect: ControlEffect,
+    ) -> Progress {
+        self.told(gathered, row, command, effect);
+        self.react(row, ReactionState::Completed);
+        self.change(
+            held,
+            &gathered.key,
+            row,
+            OutcomeChange::to(State::Settled).reason("control-executed"),
+        );
+        Progress::Again
+    }
+
+    /// Does it; the hold is that of a wish that cannot be carried out now.
     fn perform_deed(
         &self,
         held: &ItemLock,
         gathered: &Gathered,
         row: &Job,
         deed: Deed,
-    ) -> ControlEffect {
-        match deed {
+    ) -> Result<ControlEffect, HoldReason> {
+        Ok(match deed {
             // A spawn is a dispatch of its own and never comes here.
             Deed::Spawn | Deed::Running => ControlEffect::Running,
             Deed::Noop => ControlEffect::Noop,
@@ -112,13 +149,17 @@ impl Engine {
             Deed::Stop => {
                 let closed =
                     self.close_session(held, gathered, &CloseWish::stop(ClosedVia::Comment));
-                if closed.ok() {
+                if !closed.recorded() {
+                    ControlEffect::Failed
+                } else if closed.unanswered {
+                    return Err(HoldReason::TmuxUnanswered);
+                } else if closed.ok() {
                     ControlEffect::Stopped
                 } else {
                     ControlEffect::Partial
                 }
             }
-        }
+        })
     }
 
     /// Takes an item out of its limit; its counting starts anew (DI-52).

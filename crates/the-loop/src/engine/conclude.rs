@@ -80,6 +80,20 @@ impl Engine {
                 Progress::Wait
             }
             Verdict::Held(reason) => self.hold(held, &gathered, &job, reason),
+            // The agent lives and may have the prompt; only the record does not say so yet. The next look
+            // adopts it and examines what it was given: a retry would give it the prompt twice.
+            Verdict::Failed(Trouble::Record)
+                if matches!(job.state, State::Sending | State::Pasted) =>
+            {
+                self.emit(LogEvent::DispatchError {
+                    work_item: Some(gathered.item.clone()),
+                    gh_event: Some(job.delivery.event.clone()),
+                    delivery_id: Some(job.delivery.delivery_id.clone()),
+                    error: trouble_words(Trouble::Record, &error),
+                    will_retry: true,
+                });
+                Progress::Wait
+            }
             Verdict::Failed(trouble) => {
                 let words = trouble_words(trouble, &error);
                 self.try_failed(held, &gathered, &job, &words, true)

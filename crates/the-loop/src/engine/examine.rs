@@ -217,7 +217,46 @@ impl Engine {
                 Ok(false) => self.settled_back(held, gathered),
                 Err(()) => Settled::Unknown,
             },
-            TmuxState::Dead | TmuxState::Absent => self.settled_back(held, gathered),
+            TmuxState::Dead | TmuxState::Absent => {
+                self.settle_carried(&performer);
+                self.settled_back(held, gathered)
+            }
+        }
+    }
+
+    /// What a spawn that is gone carried as its argument: its agent took it before it went, or nobody ever
+    /// had it. A conversation that cannot be read leaves the question to [`Engine::examine`].
+    fn settle_carried(&self, performer: &Performer<'_>) {
+        let (held, gathered) = (performer.held, &performer.gathered);
+        let spawn = gathered.record.as_ref().and_then(|r| r.spawn.as_ref());
+        let Some(carried) = spawn.and_then(|spawn| spawn.delivery_id.clone()) else {
+            return;
+        };
+        let rows = self.0.parts.inbox.open_outcomes(&gathered.key);
+        let row = rows.unwrap_or_default().into_iter().find(|row| {
+            row.delivery_id == carried && matches!(row.state, State::Sending | State::Pasted)
+        });
+        let Some((row, Ok(delivery))) = row.map(|row| (row.clone(), row.delivery)) else {
+            return;
+        };
+        let job = Job { row, delivery };
+        let (evidence, was_read) = {
+            let mut agent = lock(&performer.agent);
+            let intent_at = job.intent_at.unwrap_or(job.updated_at);
+            let marker = job.marker.as_ref();
+            let evidence = marker.and_then(|marker| agent.evidence(marker, intent_at));
+            (evidence, agent.transcript_read())
+        };
+        match evidence {
+            Some(by) => {
+                self.confirmed(held, gathered, &job, by);
+            }
+            None if was_read => {
+                self.resolved_not_sent(gathered, &job);
+                let again = OutcomeChange::to(State::Queued).reason("not-sent");
+                self.change(held, &gathered.key, &job, again);
+            }
+            None => {}
         }
     }
 

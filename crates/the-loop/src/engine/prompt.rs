@@ -21,6 +21,9 @@ impl Engine {
             return Progress::Wait;
         };
         match admit(asks, state) {
+            Admission::Drop(_) if asks == Asks::Close && Self::was_cut_short(gathered, row) => {
+                self.autoclose(held, gathered, row)
+            }
             Admission::Drop(reason) => {
                 if asks == Asks::Close {
                     self.forget_closed(held, gathered, row);
@@ -86,6 +89,9 @@ impl Engine {
                 "the session record could not be written",
                 true,
             );
+        }
+        if closed.unanswered {
+            return self.hold(held, gathered, row, HoldReason::TmuxUnanswered);
         }
         self.told_autoclosed(gathered, row, *ending, moved_to.clone());
         // The close ends last: a crash before it finds the same close again, and forgetting twice is once.

@@ -193,7 +193,7 @@ pub fn play(sim: &mut Simulator) {
 pub fn faults(sim: &Simulator) -> Vec<String> {
     let mut faults = sim.tmux.violations();
     let taken = sim.taken();
-    let is_doubtful = |id: &str| sim.count("delivery.uncertain", "deliveryId", id) > 0;
+    let is_doubtful = |id: &str| sim.count("delivery.uncertain", "delivery_id", id) > 0;
     for id in PROMPTS {
         let times = taken.iter().filter(|taken| *taken == id).count();
         let is_good = times == 1 || (is_doubtful(id) && times <= 2);
@@ -209,11 +209,12 @@ pub fn faults(sim: &Simulator) -> Vec<String> {
             faults.push(format!("{id} was taken and is no prompt"));
         }
     }
+    // Somebody whose delivery was refused sends it again, after what was accepted meanwhile.
+    let accepted: Vec<String> = sim.rows().into_iter().map(|row| row.delivery_id).collect();
     let sure: Vec<&String> = taken.iter().filter(|id| !is_doubtful(id)).collect();
-    let in_order: Vec<&&str> = PROMPTS.iter().filter(|id| !is_doubtful(id)).collect();
-    if sure.iter().map(|s| s.as_str()).collect::<Vec<_>>()
-        != in_order.iter().map(|s| **s).collect::<Vec<_>>()
-    {
+    let is_sure_prompt = |id: &&String| PROMPTS.contains(&id.as_str()) && !is_doubtful(id);
+    let in_order: Vec<&String> = accepted.iter().filter(is_sure_prompt).collect();
+    if sure != in_order {
         faults.push(format!("the order was {taken:?}"));
     }
     for row in sim.rows() {
@@ -235,6 +236,9 @@ pub fn faults(sim: &Simulator) -> Vec<String> {
         faults.push(format!("the launch file {file} is left"));
     }
     for event in sim.told("dispatch.error") {
+        if event.get("will_retry") == Some(&Value::Bool(true)) {
+            continue;
+        }
         let error = event.get("error").map(Value::to_string);
         faults.push(format!("a defect: {}", error.unwrap_or_default()));
     }
