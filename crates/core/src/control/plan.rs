@@ -138,13 +138,6 @@ fn resume(state: ItemState) -> CommandPlan {
     let deed = match (state.parked, paused) {
         (true, resume) => Deed::Release { resume },
         (false, true) => Deed::Resume,
-        // The pause is still recorded: a resume that was cut short before it was recorded, or a pause that
-        // was never carried out. Either way the record has to say what holds.
-        (false, false)
-            if state.session != SessionNow::None && state.recorded == Some(Command::Pause) =>
-        {
-            Deed::Resume
-        }
         (false, false) => return CommandPlan::Rejected(ControlRejectReason::NothingToResume),
     };
     CommandPlan::Act {

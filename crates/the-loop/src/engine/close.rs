@@ -10,6 +10,7 @@ use the_loop_core::record::SessionRecord;
 use the_loop_core::session::SessionStatus;
 
 use super::Engine;
+use super::end_harness::NotEnded;
 use super::item::{Gathered, Job};
 use crate::store::inbox::Mark;
 use crate::store::lock::ItemLock;
@@ -221,10 +222,16 @@ impl Engine {
                     });
                     self.told_terminated(gathered, record, None);
                 }
-                Err(error) => {
+                Err(why) => {
+                    let error = match why {
+                        NotEnded::Unanswered(error) => {
+                            closed.unanswered = true;
+                            error
+                        }
+                        NotEnded::Refused(error) => error,
+                    };
                     self.told_terminated(gathered, record, Some(error.clone()));
                     closed.may_live = true;
-                    closed.unanswered = tmux.probe(target) == TmuxState::Unknown;
                     closed.errors.push(error);
                     return;
                 }

@@ -32,8 +32,11 @@ impl Engine {
         let state = self.item_state(gathered, &row.delivery);
         match plan(command, state, via) {
             CommandPlan::Rejected(ControlRejectReason::NothingToResume)
-                if Self::is_recorded(gathered, row, command) =>
+                if Self::is_half_resumed(gathered, row) =>
             {
+                if let Err(e) = self.record_control(held, gathered, row, command) {
+                    return self.unwritable(held, gathered, row, command, &e);
+                }
                 self.obeyed(held, gathered, row, command, ControlEffect::Resumed)
             }
             CommandPlan::HandToAgent => {
@@ -84,12 +87,22 @@ impl Engine {
         }
     }
 
-    /// Is this very command the item's recorded one? One that is recorded after it was acted on is done.
-    fn is_recorded(gathered: &Gathered, row: &Job, command: Command) -> bool {
-        gathered.control.as_ref().is_some_and(|control| {
-            Command::from(control.command) == command
-                && control.requested_at == row.delivery.received_at
-        })
+    /// Has this very `resume` been carried out already? It is recorded after it was acted on: either the
+    /// pause it ended is still the recorded wish, or it is recorded itself and only its end is missing.
+    fn is_half_resumed(gathered: &Gathered, row: &Job) -> bool {
+        let Some(control) = &gathered.control else {
+            return false;
+        };
+        match Command::from(control.command) {
+            Command::Pause => gathered.live().is_some(),
+            Command::Resume => control.requested_at == row.delivery.received_at,
+            Command::Start
+            | Command::Stop
+            | Command::Execute
+            | Command::Contribute
+            | Command::Do
+            | Command::Cleanup => false,
+        }
     }
 
     fn obeyed(

@@ -11,6 +11,14 @@ use crate::tmux::Tmux;
 const MARK: &str = "THE_LOOP_INSTANCE";
 const ITEM_MARK: &str = "THE_LOOP_WORK_ITEM";
 
+/// Why a harness was not ended.
+pub(super) enum NotEnded {
+    /// tmux gave no answer; a later try may get one.
+    Unanswered(String),
+    /// It is not ours to end, or it would not.
+    Refused(String),
+}
+
 impl Engine {
     /// SIGTERM to the pane leader's group, a grace, SIGKILL; then whatever else carries the item's mark.
     /// Nothing without our mark is ever signalled (DI-18).
@@ -20,21 +28,21 @@ impl Engine {
         tmux: &Tmux,
         target: &TmuxTarget,
         grace: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotEnded> {
         let _ = tmux.remain_on_exit(target, true);
         let panes = tmux
             .panes(target)
-            .map_err(|why| format!("tmux gave no answer: {why}"))?;
+            .map_err(|why| NotEnded::Unanswered(format!("tmux gave no answer: {why}")))?;
         let leaders: Vec<ProcessId> = panes
             .iter()
             .filter(|pane| !pane.dead)
             .filter_map(|pane| self.marked(pane.pid, item))
             .collect();
         if leaders.is_empty() {
-            return Err(format!(
+            return Err(NotEnded::Refused(format!(
                 "what runs in {target} does not carry our mark; end it with: {}",
                 tmux.kill_command(target)
-            ));
+            )));
         }
         let processes = &self.world().processes;
         for leader in &leaders {
@@ -54,7 +62,7 @@ impl Engine {
         }
         self.wait_for_end(&leaders, Duration::from_secs(2));
         if leaders.iter().any(|leader| self.lives(*leader)) {
-            return Err("the agent did not end".to_owned());
+            return Err(NotEnded::Refused("the agent did not end".to_owned()));
         }
         Ok(())
     }
