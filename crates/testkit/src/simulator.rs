@@ -28,7 +28,7 @@ use the_loop_core::prompt::markers_in;
 
 use crate::disk::FaultyDisk;
 use crate::fake_tmux::FakeTmux;
-use crate::fuse::Fuse;
+use crate::fuse::{Blow, Fuse};
 
 /// One look at everything takes this long.
 const TICK: Duration = Duration::from_secs(1);
@@ -55,6 +55,7 @@ pub struct Simulator {
     /// The fuse of the life in progress.
     pub fuse: Fuse,
     ids: Ids,
+    planned: Option<(u64, Blow)>,
     life: Option<Life>,
 }
 
@@ -78,6 +79,7 @@ impl Simulator {
             clock,
             fuse: Fuse::new(),
             ids: Ids::seeded(7),
+            planned: None,
             life: None,
             dir,
         }
@@ -132,12 +134,20 @@ impl Simulator {
             instance: prepared.instance,
             world,
         });
+        if let Some((at, blow)) = self.planned.take() {
+            self.fuse.plan(self.fuse.calls() + at, blow);
+        }
         engine.recover();
         engine.wait_for_workers();
         self.life = Some(Life {
             engine,
             inbox: inbox.inbox,
         });
+    }
+
+    /// The fuse of the next life blows at this call, counted from where its recovery begins.
+    pub fn plan_next_life(&mut self, at: u64, blow: Blow) {
+        self.planned = Some((at, blow));
     }
 
     /// The daemon removes these at its start, for they may hold secrets.
@@ -260,7 +270,8 @@ impl Simulator {
 
     /// How often an event was told whose field has this value.
     pub fn count(&self, name: &str, field: &str, value: &str) -> usize {
-        let has = |event: &&Map<String, Value>| event.get(field).and_then(Value::as_str) == Some(value);
+        let has =
+            |event: &&Map<String, Value>| event.get(field).and_then(Value::as_str) == Some(value);
         self.told(name).iter().filter(has).count()
     }
 

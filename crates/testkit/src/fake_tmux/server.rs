@@ -234,7 +234,8 @@ impl Server {
             "set-option" => nothing,
             "kill-session" => {
                 if session.dead.is_none() {
-                    self.violations.push(format!("the live {target} was killed"));
+                    self.violations
+                        .push(format!("the live {target} was killed"));
                 }
                 self.sessions.remove(target);
                 nothing

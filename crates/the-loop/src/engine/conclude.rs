@@ -63,7 +63,10 @@ impl Engine {
                 } else {
                     UnconfirmedNext::Wait
                 };
-                self.say_unconfirmed(&gathered, &job, performer.adapter.name(), next);
+                // Left to a person is said once, here or by a later look.
+                if !in_composer || lock(&self.0.left_to_person).insert(job.seq) {
+                    self.say_unconfirmed(&gathered, &job, performer.adapter.name(), next);
+                }
                 Progress::Wait
             }
             Verdict::LeftInComposer(reason) | Verdict::FirstPromptWaits { reason, .. } => {

@@ -287,11 +287,8 @@ pub(super) enum Settled {
 
 fn is_kept_from_it(state: AgentState) -> bool {
     match state {
-        AgentState::Starting | AgentState::Waiting(_) => true,
-        AgentState::Working
-        | AgentState::Ready
-        | AgentState::Idle
-        | AgentState::Exited
-        | AgentState::Unknown => false,
+        // One of which nothing was seen since its launch has not begun to read.
+        AgentState::Starting | AgentState::Waiting(_) | AgentState::Unknown => true,
+        AgentState::Working | AgentState::Ready | AgentState::Idle | AgentState::Exited => false,
     }
 }

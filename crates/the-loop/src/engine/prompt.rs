@@ -10,7 +10,7 @@ use super::Engine;
 use super::close::CloseWish;
 use super::item::{Gathered, Job, Progress};
 use super::perform::Performer;
-use crate::store::inbox::OutcomeChange;
+use crate::store::inbox::{OutcomeChange, Scope};
 use crate::store::lock::ItemLock;
 
 impl Engine {
@@ -158,6 +158,10 @@ impl Engine {
         let limits = &gathered.settings.routing.limits;
         let now = self.world().clock.now();
         let hour = Duration::from_hours(1);
+        // A release begins the counting anew, else the next prompt would park the item again.
+        let scope = Scope::Item(gathered.item.clone());
+        let released = self.0.parts.inbox.parked(&scope).ok().flatten();
+        let released_at = released.and_then(|parked| parked.released_at);
         for (limit, window, reason) in [
             (
                 limits.max_deliveries_per_item_per_hour,
@@ -174,11 +178,13 @@ impl Engine {
             if limit == 0 {
                 continue;
             }
+            let since = now.minus(window);
+            let since = released_at.map_or(since, |released| since.max(released));
             let sent = self
                 .0
                 .parts
                 .inbox
-                .prompts_sent(&gathered.key, now.minus(window))
+                .prompts_sent(&gathered.key, since)
                 .unwrap_or(0);
             if sent >= limit {
                 return Some((reason, limit, sent + 1));

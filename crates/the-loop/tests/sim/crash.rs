@@ -17,24 +17,33 @@ fn calls() -> Vec<String> {
     sim.fuse.log().split_off(before as usize)
 }
 
+/// Plays the script with one blow, and another one in the life after it where asked; what was wrong.
+fn struck(at: u64, blow: Blow, again: Option<u64>) -> Option<String> {
+    let outcome = std::panic::catch_unwind(|| {
+        let mut sim = Simulator::running("", "");
+        sim.fuse.plan(sim.fuse.calls() + at, blow);
+        if let Some(again) = again {
+            sim.plan_next_life(again, blow);
+        }
+        play(&mut sim);
+        (faults(&sim), story(&sim))
+    });
+    match outcome {
+        Ok((found, _)) if found.is_empty() => None,
+        Ok((found, story)) => Some(format!("{found:?}\n{story}")),
+        Err(_) => Some("it does not end".to_owned()),
+    }
+}
+
 /// Walks every `PARTS`th call from `part` on.
 fn walk(part: u64, blow: Blow) {
     let calls = calls();
     let mut failed = Vec::new();
     for (at, name) in (1u64..).zip(&calls) {
-        if at % PARTS != part {
-            continue;
-        }
-        let outcome = std::panic::catch_unwind(|| {
-            let mut sim = Simulator::running("", "");
-            sim.fuse.plan(sim.fuse.calls() + at, blow);
-            play(&mut sim);
-            (faults(&sim), story(&sim))
-        });
-        match outcome {
-            Ok((found, _)) if found.is_empty() => {}
-            Ok((found, story)) => failed.push(format!("{at}: {name}: {found:?}\n{story}")),
-            Err(_) => failed.push(format!("{at}: {name}: it does not end")),
+        if at % PARTS == part
+            && let Some(wrong) = struck(at, blow, None)
+        {
+            failed.push(format!("{at}: {name}: {wrong}"));
         }
     }
     assert!(
@@ -68,6 +77,10 @@ walks! {
     p1_a_call_that_fails_once_loses_and_doubles_nothing_1(1, Blow::FailOnce);
     p1_a_call_that_fails_once_loses_and_doubles_nothing_2(2, Blow::FailOnce);
     p1_a_call_that_fails_once_loses_and_doubles_nothing_3(3, Blow::FailOnce);
+    p1_a_call_that_works_and_says_nothing_doubles_nothing_0(0, Blow::FailAfter);
+    p1_a_call_that_works_and_says_nothing_doubles_nothing_1(1, Blow::FailAfter);
+    p1_a_call_that_works_and_says_nothing_doubles_nothing_2(2, Blow::FailAfter);
+    p1_a_call_that_works_and_says_nothing_doubles_nothing_3(3, Blow::FailAfter);
 }
 
 #[test]
@@ -75,4 +88,18 @@ fn di44_the_script_itself_runs_through() {
     let calls = calls();
     assert!(calls.len() > 50, "{} calls", calls.len());
     eprintln!("{} calls", calls.len());
+}
+
+#[test]
+fn di44_a_second_crash_during_recovery_loses_and_doubles_nothing() {
+    let count = calls().len() as u64;
+    let mut failed = Vec::new();
+    for at in (1..=count).step_by(9) {
+        for again in [1, 3, 6, 11] {
+            if let Some(wrong) = struck(at, Blow::CrashAfter, Some(again)) {
+                failed.push(format!("{at} and {again}: {wrong}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -110,7 +110,10 @@ fn di28_a_dialog_between_paste_and_submit_keeps_the_text_unsubmitted() {
     let name = target(ITEM);
     sim.tmux.server(|server| server.mood.ask_after_paste = true);
     send(&sim, &comment("c", "Words."));
-    assert!(sim.tick_until(10, |sim| sim.count("delivery.held", "reason", "dialog") == 1));
+    assert!(
+        sim.tick_until(10, |sim| sim.count("delivery.held", "reason", "dialog")
+            == 1)
+    );
     sim.tick_until(60, |_| false);
     assert!(sim.tmux.asks(&name), "{}", story(&sim));
     assert!(sim.tmux.composer(&name).contains("the-loop delivery"));

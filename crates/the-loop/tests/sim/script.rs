@@ -122,7 +122,10 @@ fn steps() -> Vec<Step> {
             vec![("start", TAKEN)],
         ),
         step(
-            vec![comment("one", "First."), comment("two", "Second.\nLong.\nLonger.\nLongest.")],
+            vec![
+                comment("one", "First."),
+                comment("two", "Second.\nLong.\nLonger.\nLongest."),
+            ],
             vec![("one", TAKEN), ("two", TAKEN)],
         ),
         // The agent asks in the turn of this one, so the next must wait for a person.
@@ -145,7 +148,10 @@ fn steps() -> Vec<Step> {
             vec![("resume", DONE)],
         ),
         step(vec![comment("last", "Read up.")], vec![("last", TAKEN)]),
-        step(vec![close("close")], vec![("close", &["settled(item-closed)"])]),
+        step(
+            vec![close("close")],
+            vec![("close", &["settled(item-closed)"])],
+        ),
     ]
 }
 
@@ -184,7 +190,11 @@ pub fn play(sim: &mut Simulator) {
             }
             tries += 1;
             let stand: Vec<String> = step.ends.iter().map(|(id, _)| sim.stands(id)).collect();
-            assert!(tries < 4, "step {at} does not end: {stand:?}\n{}", story(sim));
+            assert!(
+                tries < 4,
+                "step {at} does not end: {stand:?}\n{}",
+                story(sim)
+            );
         }
     }
 }

@@ -40,12 +40,12 @@ fn di23_a_live_session_with_our_mark_is_adopted() {
     let mut sim = Simulator::running("", "");
     started(&sim);
     sim.die();
-    let slug = ITEM.parse::<the_loop_core::ids::WorkItemRef>().unwrap().slug();
-    the_loop::disk::Disk::remove(
-        &the_loop::disk::OsDisk,
-        &sim.layout.session_record(&slug),
-    )
-    .unwrap();
+    let slug = ITEM
+        .parse::<the_loop_core::ids::WorkItemRef>()
+        .unwrap()
+        .slug();
+    the_loop::disk::Disk::remove(&the_loop::disk::OsDisk, &sim.layout.session_record(&slug))
+        .unwrap();
     sim.start();
     send(&sim, &comment("c", "Words."));
     confirmed(&sim, "c");
@@ -81,7 +81,12 @@ fn di39_a_lost_conversation_is_followed_by_a_fresh_one() {
     sim.tmux.agent_dies(&target(ITEM));
     send(&sim, &comment("c", "Words."));
     confirmed(&sim, "c");
-    assert_eq!(sim.told("session.resume_failed").len(), 1, "{}", story(&sim));
+    assert_eq!(
+        sim.told("session.resume_failed").len(),
+        1,
+        "{}",
+        story(&sim)
+    );
     assert_eq!(sim.told("session.respawned")[0]["resumed"], false);
 }
 
@@ -137,7 +142,11 @@ fn di51_those_who_wait_for_room_are_served_in_the_order_of_their_deliveries() {
     let limits = ", limits: {minFreeMemoryMb: 0, minFreeDiskMb: 0, maxLiveSessions: 1}";
     let mut sim = Simulator::new(limits, "");
     sim.start();
-    let items = ["github:octo/repo#15", "github:octo/repo#9", "github:octo/repo#1"];
+    let items = [
+        "github:octo/repo#15",
+        "github:octo/repo#9",
+        "github:octo/repo#1",
+    ];
     for item in items {
         send(&sim, &comment_on(item, item, "the-loop start"));
     }

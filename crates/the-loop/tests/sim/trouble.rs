@@ -73,7 +73,12 @@ fn di39_a_session_that_answers_at_the_second_look_is_not_replaced() {
     sim.tmux.plan("list-panes -a -f", 0, 1, Trouble::NoServer);
     send(&sim, &comment("c", "Words."));
     confirmed(&sim, "c");
-    assert_eq!(sim.told("session.respawn_averted").len(), 1, "{}", story(&sim));
+    assert_eq!(
+        sim.told("session.respawn_averted").len(),
+        1,
+        "{}",
+        story(&sim)
+    );
     assert!(sim.told("session.respawned").is_empty());
 }
 
@@ -107,7 +112,12 @@ fn di39_a_collision_of_a_respawn_delivers_into_the_session_that_lives() {
     send(&sim, &comment("c", "Words."));
     confirmed(&sim, "c");
     assert_eq!(sim.tmux.server(|s| s.made.len()), 1);
-    assert_eq!(sim.told("session.respawn_averted").len(), 1, "{}", story(&sim));
+    assert_eq!(
+        sim.told("session.respawn_averted").len(),
+        1,
+        "{}",
+        story(&sim)
+    );
     assert!(sim.told("session.resume_failed").is_empty());
 }
 
@@ -124,7 +134,10 @@ fn di39_a_dead_session_that_cannot_be_cleared_ends_the_delivery_for_good() {
     sim.restart();
     sim.tick_until(60, |_| false);
     assert_eq!(sim.stands("c"), stands);
-    assert_eq!(sim.count("dispatch.dropped", "reason", "session-occupied"), 1);
+    assert_eq!(
+        sim.count("dispatch.dropped", "reason", "session-occupied"),
+        1
+    );
     sim.tmux.mend();
     send(&sim, &comment("d", "More."));
     confirmed(&sim, "d");
