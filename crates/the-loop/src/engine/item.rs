@@ -11,6 +11,7 @@ use the_loop_core::record::{Control, SessionRecord, TicketState};
 use the_loop_core::route::has_label;
 use the_loop_core::session::SessionStatus;
 
+use super::examine::Settled;
 use super::{Engine, lock};
 use crate::git::Prepared;
 use crate::store::inbox::{OutcomeChange, OutcomeRow, Scope};
@@ -183,6 +184,17 @@ impl Engine {
         let Some(row) = self.requeued(held, gathered, row) else {
             return Progress::Wait;
         };
+        // A spawn that is journaled while nobody holds the item was cut short. It is settled before anything
+        // else is decided: a start would otherwise take it for a running session and end without one.
+        if gathered
+            .live()
+            .is_some_and(|record| record.status == SessionStatus::Starting)
+        {
+            return match self.settle_starting(held, gathered) {
+                Settled::Adopted | Settled::TakenBack => Progress::Again,
+                Settled::Unknown => self.hold(held, gathered, &row, HoldReason::TmuxUnanswered),
+            };
+        }
         if let Some(reason) = gathered.fault {
             // A wish to end something is obeyed as far as a session can be found (ST-32).
             if !matches!(row.delivery.effect, Effect::Close { .. }) {

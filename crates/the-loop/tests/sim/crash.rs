@@ -1,8 +1,8 @@
 //! A crash, or a failing call, at every call of a scripted run (DI-44).
 
-use the_loop_testkit::{Blow, Simulator};
+use the_loop_testkit::{Blow, Simulator, Trouble};
 
-use super::script::{faults, play, story};
+use super::script::{comment, faults, play, send, story};
 
 /// How many parts the calls are dealt to, so that they are walked side by side.
 const PARTS: u64 = 4;
@@ -102,4 +102,30 @@ fn di44_a_second_crash_during_recovery_loses_and_doubles_nothing() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn di24_a_spawn_that_was_cut_short_is_settled_before_its_start_is_obeyed() {
+    let calls = calls();
+    let journaled = calls
+        .iter()
+        .position(|call| call.contains("write") && call.contains("/local/"));
+    let mut sim = Simulator::running("", "");
+    let at = sim.fuse.calls() + journaled.unwrap() as u64 + 1;
+    sim.fuse.plan(at, Blow::CrashAfter);
+    send(&sim, &comment("start", "the-loop start"));
+    assert!(!sim.tick_until(60, |_| false) && sim.fuse.crashed());
+    sim.tmux.plan("-L", 0, 100, Trouble::Hangs);
+    sim.restart();
+    sim.tick_until(5, |_| false);
+    assert_eq!(
+        sim.stands("start"),
+        "queued(tmux-unanswered)",
+        "{}",
+        story(&sim)
+    );
+    sim.tmux.mend();
+    let up = sim.tick_until(60, |sim| sim.stands("start") == "confirmed");
+    assert!(up, "{}\n{}", sim.stands("start"), story(&sim));
+    assert_eq!(sim.taken(), ["start"]);
 }
