@@ -1,0 +1,115 @@
+//! A tmux that hangs, that says it has no server, and that says a name is taken: nothing live is killed and
+//! nothing is lost (DI-13, DI-14, DI-16, DI-39).
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::payload::{MAINTAINER, labeled};
+use super::rig::{Rig, Wish};
+
+/// What the daemon takes for tmux; a file says how it behaves.
+fn rig() -> Rig {
+    let rig = Rig::with(&Wish {
+        tmux: ", binary: ../bin/tmux, timeoutSeconds: 1",
+        ..Wish::default()
+    });
+    let bin = rig.path("home/bin");
+    std::fs::create_dir(&bin).unwrap();
+    let script = format!(
+        "#!/bin/sh\nmode=$(cat {mode})\ncase \"$mode,$*\" in\n\
+         hang,*) exec sleep 600 ;;\n\
+         gone,*) echo 'no server running on a socket' >&2; exit 1 ;;\n\
+         duplicate,*new-session*) echo 'duplicate session: x' >&2; exit 1 ;;\n\
+         esac\nexec tmux \"$@\"\n",
+        mode = rig.path("mode").display()
+    );
+    let file = bin.join("tmux");
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let config = std::fs::read_to_string(rig.root("cli-config.yaml")).unwrap();
+    let config = config.replace("../bin/tmux", file.to_str().unwrap());
+    rig.write("home/.the-loop/cli-config.yaml", &config);
+    rig.write("mode", "");
+    rig
+}
+
+/// Exactly these agents live, each heard the words once, and no session was replaced.
+fn all_is_well(rig: &Rig, pids: &[(u64, String)], words: &str) {
+    for (item, pid) in pids {
+        assert_eq!(
+            &rig.pane_pid(*item),
+            pid,
+            "the agent of {item} was left alone"
+        );
+    }
+    let told = rig.prompts(1).concat();
+    assert_eq!(told.matches(words).count(), 1, "{told}");
+    assert!(rig.events("session.respawned").is_empty());
+    assert!(rig.events("session.resume_failed").is_empty());
+    assert!(rig.events("delivery.abandoned").is_empty());
+    let agents = rig.root("local/demo");
+    assert_eq!(
+        super::rig::files(&agents).len(),
+        pids.len(),
+        "no second conversation"
+    );
+}
+
+fn two(rig: &Rig) -> [(u64, String); 2] {
+    rig.up();
+    rig.start(1);
+    rig.start(15);
+    [1, 15].map(|item| (item, rig.pane_pid(item)))
+}
+
+#[test]
+fn di13_di14_a_tmux_that_hangs() {
+    let rig = rig();
+    let pids = two(&rig);
+    rig.write("mode", "hang");
+    let id = rig.say(1, "said to a tmux that hangs");
+    let held = rig.event("delivery.held", |e| e["delivery_id"] == id.as_str());
+    assert_eq!(held["reason"], "tmux-unanswered", "{held}");
+    rig.event("tmux.unanswered", |_| true);
+    rig.write("mode", "");
+    rig.confirmed(&id);
+    rig.event("tmux.answered", |_| true);
+    all_is_well(&rig, &pids, "said to a tmux that hangs");
+}
+
+#[test]
+fn di16_di39_a_tmux_that_says_it_has_no_server() {
+    let rig = rig();
+    let pids = two(&rig);
+    rig.write("mode", "gone");
+    let id = rig.say(1, "said to a tmux without a server");
+    let why = rig.until("a word about it", || {
+        let log = rig.log().into_iter();
+        let mut about = log.filter(|e| {
+            e["delivery_id"] == id.as_str() && e["level"] != "info" && e["level"] != "debug"
+        });
+        about.next()
+    });
+    println!("{why}");
+    rig.event("tmux.server_gone", |_| true);
+    rig.write("mode", "");
+    rig.confirmed(&id);
+    all_is_well(&rig, &pids, "said to a tmux without a server");
+}
+
+#[test]
+fn di16_a_tmux_that_says_a_name_is_taken() {
+    let rig = rig();
+    let pids = two(&rig);
+    rig.write("mode", "duplicate");
+    rig.accepted("issues", &labeled(2, MAINTAINER));
+    let id = rig.say(2, "the-loop start");
+    let failed = rig.event("session.spawn_failed", |_| true);
+    assert_eq!(failed["will_retry"], true, "{failed}");
+    println!("{failed}");
+    // A session that lives is still spoken to, and nobody else's name is touched.
+    rig.confirmed(&rig.say(1, "said beside a taken name"));
+    all_is_well(&rig, &pids, "said beside a taken name");
+    rig.write("mode", "");
+    rig.confirmed(&id);
+    assert_eq!(rig.prompts(2).len(), 1);
+}
