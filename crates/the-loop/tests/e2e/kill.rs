@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use serde_json::Value;
+
 use super::http::is_up;
 use super::order::{heard, text};
-use super::payload::{MAINTAINER, comment};
-use super::rig::Rig;
+use super::payload::{MAINTAINER, comment, labeled};
+use super::rig::{Rig, files};
 
 const ITEMS: [u64; 4] = [1, 2, 15, 150];
 /// Between two tries of a sender who got no answer.
@@ -30,10 +32,30 @@ impl Dice {
     }
 }
 
-/// Sends the comments of one item in order, each until it is answered 202; gives their delivery ids.
-/// They are spread over the kills: a share of those must be done before the next one is sent.
+/// Sends one delivery until it is answered 202, as its sender's redeliveries do.
+fn insist(rig: &Rig, event: &str, id: &str, payload: &Value) {
+    rig.until("an answer", || match rig.post(event, id, payload) {
+        Ok((202, _)) => Some(()),
+        Ok((503, _)) | Err(_) => {
+            std::thread::park_timeout(AGAIN_AFTER);
+            None
+        }
+        Ok(other) => panic!("{id}: {other:?}"),
+    });
+}
+
+/// Starts an item and sends its comments in order; gives their delivery ids. They are spread over the
+/// kills: a share of those must be done before the next one is sent.
 fn send(rig: &Rig, item: u64, comments: usize, kills: usize, done: &AtomicUsize) -> Vec<String> {
     let mut ids = Vec::new();
+    insist(
+        rig,
+        "issues",
+        &format!("label-{item}"),
+        &labeled(item, MAINTAINER),
+    );
+    let start = comment(item, item * 1000 + 999, MAINTAINER, "the-loop start");
+    insist(rig, "issue_comment", &format!("start-{item}"), &start);
     for index in 0..comments {
         let due = index * kills / comments;
         rig.within(Duration::from_mins(10), "the next kill", || {
@@ -43,16 +65,7 @@ fn send(rig: &Rig, item: u64, comments: usize, kills: usize, done: &AtomicUsize)
         // No other comment has this number.
         let number = item * 1000 + index as u64;
         let payload = comment(item, number, MAINTAINER, &text(item, index));
-        rig.until("an answer", || {
-            match rig.post("issue_comment", &id, &payload) {
-                Ok((202, _)) => Some(()),
-                Ok((503, _)) | Err(_) => {
-                    std::thread::park_timeout(AGAIN_AFTER);
-                    None
-                }
-                Ok(other) => panic!("{id}: {other:?}"),
-            }
-        });
+        insist(rig, "issue_comment", &id, &payload);
         ids.push(id);
     }
     ids
@@ -85,9 +98,6 @@ fn soak(comments: usize, kills: usize) {
     println!("seed {seed}");
     let rig = Rig::new();
     rig.up();
-    for item in ITEMS {
-        rig.start(item);
-    }
     let done = AtomicUsize::new(0);
     let each = comments / ITEMS.len();
     let sent: BTreeMap<u64, Vec<String>> = std::thread::scope(|scope| {
@@ -139,10 +149,14 @@ fn soak(comments: usize, kills: usize) {
         let expected: Vec<usize> = (0..each).collect();
         assert_eq!(order, expected, "item {item}, seed {seed}");
     }
+    let resolved = rig.events("delivery.resolved").len();
     println!(
-        "{} comments, {kills} kills: {} said to be uncertain, {twice} came twice",
+        "{} comments, {kills} kills: {} said to be uncertain, {resolved} of them resolved, {twice} came \
+         twice; {} conversations for {} items",
         ids().count(),
-        uncertain.len()
+        uncertain.len(),
+        files(&rig.root("local/demo")).len(),
+        ITEMS.len(),
     );
 }
 

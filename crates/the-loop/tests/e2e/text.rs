@@ -1,6 +1,30 @@
 //! Whatever a comment says is words for the agent and nothing else (DI-25, DI-26, IN-61).
 
+use serde_json::Value;
+
 use super::rig::Rig;
+
+/// The words of the comment that a prompt quotes: between the two marker lines, as JSON; long ones line by
+/// line, and long lines in pieces.
+fn quoted(prompt: &str) -> String {
+    let (_, rest) = prompt.split_once(" BEGIN =====\n").unwrap();
+    let (json, _) = rest.split_once("\n===== UNTRUSTED ").unwrap();
+    let json: Value = serde_json::from_str(json).unwrap();
+    if let Some(body) = json["body"].as_str() {
+        return body.to_owned();
+    }
+    let line = |line: &Value| match line {
+        Value::Array(pieces) => pieces.iter().map(|piece| piece.as_str().unwrap()).collect(),
+        line => line.as_str().unwrap().to_owned(),
+    };
+    let lines: Vec<String> = json["body_lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(line)
+        .collect();
+    lines.join("\n")
+}
 
 fn reaches(rig: &Rig, body: &str, expected: &str) {
     let before = rig.prompts(1).len();
@@ -10,10 +34,7 @@ fn reaches(rig: &Rig, body: &str, expected: &str) {
     });
     let prompts = rig.prompts(1);
     assert_eq!(prompts.len(), before + 1);
-    // In the prompt it is a JSON string.
-    let quoted = serde_json::Value::from(expected).to_string();
-    let quoted = quoted.trim_matches('"');
-    assert!(prompts[before].contains(quoted), "{}", prompts[before]);
+    assert_eq!(quoted(&prompts[before]), expected);
 }
 
 #[test]
@@ -38,14 +59,9 @@ fn di25_di26_hostile_comments_are_text() {
         reaches(&rig, plain, plain);
     }
     let escapes = "\u{1b}[201~\u{1b}[31mred\u{7}\u{3}\u{4} \u{202e}back\u{200b}";
-    reaches(&rig, &format!("before {escapes} after"), "before ");
-    let last = rig.prompts(1).pop().unwrap();
-    let hidden = ['\u{1b}', '\u{7}', '\u{3}', '\u{4}', '\u{202e}', '\u{200b}'];
-    assert!(!last.contains(hidden), "{last:?}");
-    assert!(
-        last.contains("red") && last.contains("back after"),
-        "{last:?}"
-    );
+    // What cannot be seen is taken out; what is left of it is words.
+    let seen = "before [201~[31mred back after";
+    reaches(&rig, &format!("before {escapes} after"), seen);
     assert_eq!(std::fs::read_to_string(&witness).unwrap(), "here");
     assert!(rig.checkout(1).join("keep-me").exists());
     assert!(!rig.checkout(1).join("x").exists());
@@ -66,11 +82,8 @@ fn di25_a_comment_of_60_kb_reaches_the_agent_whole() {
         .collect();
     let long = lines.join("\n");
     assert!(long.len() > 55_000 && long.len() < 65_000, "{}", long.len());
-    rig.confirmed(&rig.say(1, &long));
-    let prompt = rig.prompts(1).pop().unwrap();
-    let json = |text: &str| serde_json::Value::from(text).to_string();
-    let quoted = json(&long);
-    let whole = prompt.contains(quoted.trim_matches('"')) || prompt.contains(&long);
-    assert!(whole, "{} of {} bytes", prompt.len(), long.len());
-    rig.confirmed(&rig.say(1, "and one more"));
+    reaches(&rig, &long, &long);
+    let one_line = "no line break in sight ".repeat(2600);
+    reaches(&rig, &one_line, &one_line);
+    reaches(&rig, "and one more", "and one more");
 }

@@ -74,6 +74,45 @@ fn di13_di14_a_tmux_that_hangs() {
     rig.confirmed(&id);
     rig.event("tmux.answered", |_| true);
     all_is_well(&rig, &pids, "said to a tmux that hangs");
+    // The program itself goes away for a while.
+    let (here, away) = (rig.path("home/bin/tmux"), rig.path("home/bin/away"));
+    std::fs::rename(&here, &away).unwrap();
+    let id = rig.say(1, "said to no tmux at all");
+    let held = rig.event("delivery.held", |e| e["delivery_id"] == id.as_str());
+    assert_eq!(held["reason"], "tmux-unanswered", "{held}");
+    std::fs::rename(&away, &here).unwrap();
+    rig.confirmed(&id);
+    all_is_well(&rig, &pids, "said to no tmux at all");
+}
+
+#[test]
+fn di39_di41_a_server_that_dies_takes_no_conversation_with_it() {
+    let rig = rig();
+    two(&rig);
+    let killed = rig.tmux(&["kill-server"]);
+    assert!(killed.status.success(), "{killed:?}");
+    rig.event("tmux.server_gone", |event| event["count"] == 2);
+    let ids = [1, 15].map(|item| rig.say(item, &format!("said after the end to {item}")));
+    for id in &ids {
+        rig.confirmed(id);
+    }
+    assert_eq!(rig.events("tmux.server_gone").len(), 1);
+    let back = rig.events("session.respawned");
+    assert!(
+        back.iter().all(|event| event["resumed"] == true),
+        "{back:#?}"
+    );
+    assert_eq!(
+        super::rig::files(&rig.root("local/demo")).len(),
+        2,
+        "the same conversations"
+    );
+    for item in [1, 15] {
+        let told = rig.prompts(item).concat();
+        let words = format!("said after the end to {item}");
+        assert_eq!(told.matches(&words).count(), 1, "{told}");
+        assert_eq!(told.matches("said after the end").count(), 1, "{told}");
+    }
 }
 
 #[test]
@@ -89,7 +128,8 @@ fn di16_di39_a_tmux_that_says_it_has_no_server() {
         });
         about.next()
     });
-    println!("{why}");
+    let words = why["error"].as_str().unwrap_or_default();
+    assert!(words.contains("no server running"), "{why}");
     rig.event("tmux.server_gone", |_| true);
     rig.write("mode", "");
     rig.confirmed(&id);
@@ -105,11 +145,18 @@ fn di16_a_tmux_that_says_a_name_is_taken() {
     let id = rig.say(2, "the-loop start");
     let failed = rig.event("session.spawn_failed", |_| true);
     assert_eq!(failed["will_retry"], true, "{failed}");
-    println!("{failed}");
+    let why = failed["error"].as_str().unwrap();
+    assert!(why.contains("name is taken"), "{failed}");
     // A session that lives is still spoken to, and nobody else's name is touched.
     rig.confirmed(&rig.say(1, "said beside a taken name"));
     all_is_well(&rig, &pids, "said beside a taken name");
     rig.write("mode", "");
-    rig.confirmed(&id);
-    assert_eq!(rig.prompts(2).len(), 1);
+    // Whichever comes first, the start's next try or the label, brings the one session up.
+    rig.event("control.command", |e| e["delivery_id"] == id.as_str());
+    rig.until("the session of item 2", || {
+        (rig.prompts(2).len() == 1).then_some(())
+    });
+    let up = rig.events("session.spawned");
+    let of_2 = up.iter().filter(|e| e["work_item"] == "github:octo/repo#2");
+    assert_eq!(of_2.count(), 1, "{up:#?}");
 }
