@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub struct Rig {
     dir: TempDir,
-    socket: String,
+    pub socket: String,
     pub port: u16,
     daemon: Mutex<Option<Child>>,
     next_id: AtomicU64,
@@ -197,6 +197,15 @@ impl Rig {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
+    }
+
+    /// Waits until the daemon has ended by another's doing.
+    pub fn ended(&self) {
+        self.until("the end of the daemon", || {
+            let over = self.daemon().as_mut().map(Child::try_wait);
+            over.unwrap().unwrap().map(|_| ())
+        });
+        self.kill();
     }
 
     /// Posts a delivery; its status and word.

@@ -18,9 +18,14 @@ fn rig() -> Rig {
         "#!/bin/sh\nmode=$(cat {mode})\ncase \"$mode,$*\" in\n\
          hang,*) exec sleep 600 ;;\n\
          gone,*) echo 'no server running on a socket' >&2; exit 1 ;;\n\
+         reboot,*new-session*) tmux \"$@\"\n\
+         until grep -q '\"assistant\"' {demo}/*.jsonl; do :; done\n\
+         kill -9 $PPID; tmux -L {socket} kill-server; exit 1 ;;\n\
          duplicate,*new-session*) echo 'duplicate session: x' >&2; exit 1 ;;\n\
          esac\nexec tmux \"$@\"\n",
-        mode = rig.path("mode").display()
+        mode = rig.path("mode").display(),
+        demo = rig.root("local/demo").display(),
+        socket = rig.socket,
     );
     let file = bin.join("tmux");
     std::fs::write(&file, script).unwrap();
@@ -113,6 +118,24 @@ fn di39_di41_a_server_that_dies_takes_no_conversation_with_it() {
         assert_eq!(told.matches(&words).count(), 1, "{told}");
         assert_eq!(told.matches("said after the end").count(), 1, "{told}");
     }
+}
+
+#[test]
+fn st42_di43_a_first_session_that_had_its_prompt_when_the_machine_went_down() {
+    let rig = rig();
+    rig.up();
+    rig.write("mode", "reboot");
+    rig.accepted("issues", &labeled(1, MAINTAINER));
+    let id = rig.say(1, "the-loop start");
+    rig.ended();
+    rig.write("mode", "");
+    rig.up();
+    rig.confirmed(&id);
+    rig.confirmed(&rig.say(1, "said after the reboot"));
+    let prompts = rig.prompts(1);
+    assert_eq!(prompts.len(), 2, "{prompts:#?}");
+    let agents = rig.root("local/demo");
+    assert_eq!(super::rig::files(&agents).len(), 1, "the same conversation");
 }
 
 #[test]
