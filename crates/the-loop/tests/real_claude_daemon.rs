@@ -13,6 +13,8 @@ mod real_rig;
 
 use std::process::Command;
 
+use serde_json::Value;
+
 use real_rig::{ITEM, Rig, SECRET, TARGET};
 
 /// A ticket whose session is up and has had its first turn, in which it made a file.
@@ -34,8 +36,13 @@ fn close(rig: &Rig) {
     assert!(!rig.marked().is_empty(), "a live agent carries our mark");
     rig.ok(&["tickets", "close", ITEM]);
     rig.until("the close", || rig.events("session.autoclosed").pop());
-    assert_eq!(rig.marked(), Vec::<String>::new(), "nothing of ours is left");
-    assert!(!rig.checkout("").exists(), "its checkout is gone");
+    assert_eq!(
+        rig.marked(),
+        Vec::<String>::new(),
+        "nothing of ours is left"
+    );
+    let closed = rig.ok(&["events", "--limit", "8"]);
+    assert!(!rig.checkout("").exists(), "{closed}");
     let saved = rig.events("work.saved");
     assert_eq!(saved.len(), 1, "what the agent made is kept");
 }
@@ -50,7 +57,7 @@ fn di54_a_ticket_from_start_to_close() {
     rig.made("made-second");
 
     // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
-    rig.comment("And [[run git init needs-leave]] now.");
+    rig.comment("And [[run sh -c 'touch needs-leave']] now.");
     rig.confirmed(3);
     rig.state("waiting");
     rig.until("the question", || {
@@ -124,9 +131,9 @@ fn di54_di26_every_text_is_only_text() {
     for (at, text) in texts.iter().enumerate() {
         rig.comment(text);
         rig.confirmed(2 + at);
-        let quoted = serde_json::to_string(&shown(text)).unwrap();
-        rig.until(text, || heard(&rig, &quoted).then_some(()));
+        rig.until(text, || heard(&rig, text).then_some(()));
     }
+    long_texts(&rig, 2 + texts.len());
     rig.state("idle");
     let after = rig.session();
     assert_eq!(after["pid"], before["pid"], "it is the same process");
@@ -138,9 +145,53 @@ fn di54_di26_every_text_is_only_text() {
     close(&rig);
 }
 
-/// Has the agent read this in a mail?
-fn heard(rig: &Rig, quoted: &str) -> bool {
-    rig.model.prompts().iter().any(|p| p.contains(quoted))
+/// Texts over what is pasted, the longest comment there can be, and one that no comment can be.
+fn long_texts(rig: &Rig, confirmed: usize) {
+    let words = |bytes: usize| -> String {
+        let numbered: String = (0..=bytes / 10).map(|n| format!("word{n:05} ")).collect();
+        format!("!{}\\", &numbered[..bytes - 2])
+    };
+    let lines = |bytes: usize| words(bytes).replace("5 word", "5\n\n/exit ");
+    let texts = [words(3_400), lines(60 << 10), words(60 << 10), words(65_536)];
+    for (at, text) in texts.iter().enumerate() {
+        rig.comment(text);
+        rig.confirmed(confirmed + at);
+        rig.until(&format!("long text {at}"), || heard(rig, text).then_some(()));
+    }
+    let file = rig.path("body");
+    std::fs::write(&file, words(100 << 10)).unwrap();
+    let file = file.display().to_string();
+    let refused = rig.refused(&["tickets", "comment", ITEM, "--body-file", &file]);
+    assert!(refused.contains("65,536"), "{refused}");
+}
+
+/// Has the agent read exactly this in a mail, with its own tool for reading?
+fn heard(rig: &Rig, text: &str) -> bool {
+    let wanted = shown(text);
+    rig.model.prompts().iter().any(|prompt| body_of(prompt).as_ref() == Some(&wanted))
+}
+
+/// The comment in what the agent read, from between the lines of the fence. Each line stands there
+/// behind its number.
+fn body_of(read: &str) -> Option<String> {
+    let lines = read.lines().map(|line| {
+        let numbered = line.trim_start_matches(' ').split_once(['→', '\t']);
+        let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+        numbered.filter(|(n, _)| is_number(n)).map_or(line, |(_, rest)| rest)
+    });
+    let fenced = lines.skip_while(|line| !line.ends_with(" BEGIN ====="));
+    let fenced = fenced.skip(1).take_while(|line| !line.ends_with(" END ====="));
+    let json = fenced.collect::<Vec<_>>().join("\n");
+    let json: Value = serde_json::from_str(&json).ok()?;
+    if let Some(body) = json["body"].as_str() {
+        return Some(body.to_owned());
+    }
+    let line = |line: &Value| match line.as_array() {
+        Some(pieces) => pieces.iter().filter_map(Value::as_str).collect(),
+        None => line.as_str().unwrap_or_default().to_owned(),
+    };
+    let lines: Vec<String> = json["body_lines"].as_array()?.iter().map(line).collect();
+    Some(lines.join("\n"))
 }
 
 /// What IN-61 leaves of a text before it is quoted.
