@@ -31,8 +31,8 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// `None`, said loudly, without the program.
-    pub fn new() -> Option<Self> {
+    /// With one more line of the section `routing`. `None`, said loudly, without the program.
+    pub fn new(routing: &str) -> Option<Self> {
         let Ok(claude) = std::env::var("THE_LOOP_TEST_CLAUDE") else {
             eprintln!(
                 "SKIPPED: THE_LOOP_TEST_CLAUDE does not name the program; see scripts/test-harnesses"
@@ -53,11 +53,11 @@ impl Rig {
         link(&claude, "claude");
         link(env!("CARGO_BIN_EXE_the-loop"), "the-loop");
         rig.make_repository();
-        rig.configure();
+        rig.configure(routing);
         Some(rig)
     }
 
-    fn configure(&self) {
+    fn configure(&self, routing: &str) {
         let root = self.path("home/.the-loop");
         let env = format!(
             "ANTHROPIC_BASE_URL={}\nANTHROPIC_AUTH_TOKEN={SECRET}\nDISABLE_AUTOUPDATER=1\n\
@@ -68,7 +68,7 @@ impl Rig {
             "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  defaultHarness: claude\n  \
              spawnOnUnmatched: labeled\n  harnessArgs: {{claude: [--permission-mode, acceptEdits]}}\n  \
              workspace: {{root: {work}}}\n  tmux: {{socketName: {socket}, holdMaxSeconds: 2}}\n  \
-             limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0}}\n\
+             {routing}\n  limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0}}\n\
              tracker: {{local: {{repos: {{demo/hello: {repo}}}}}}}\n",
             work = self.path("work").display(),
             socket = self.socket,
@@ -117,7 +117,10 @@ impl Rig {
     }
 
     fn program(&self, args: &[&str]) -> Output {
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.path("bin").display());
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin",
+            self.path("bin").display()
+        );
         assert_cmd::Command::new(env!("CARGO_BIN_EXE_the-loop"))
             .env_clear()
             .env("PATH", path)
@@ -167,7 +170,14 @@ impl Rig {
         let file = self.path("body");
         std::fs::write(&file, body).unwrap();
         let file = file.display().to_string();
-        self.ok(&["tickets", "comment", ITEM, "--body-file", &file, "--no-wait"]);
+        self.ok(&[
+            "tickets",
+            "comment",
+            ITEM,
+            "--body-file",
+            &file,
+            "--no-wait",
+        ]);
     }
 
     /// Waits for so many confirmed deliveries, all of them told by the hook.
@@ -193,9 +203,7 @@ impl Rig {
     }
 
     pub fn state(&self, wanted: &str) {
-        self.until(wanted, || {
-            (self.session()["state"] == wanted).then_some(())
-        });
+        self.until(wanted, || (self.session()["state"] == wanted).then_some(()));
     }
 
     /// Watches for a while that a delivery waits for this reason, and that nothing reaches the agent.
@@ -207,7 +215,11 @@ impl Rig {
         let (since, prompts) = (Instant::now(), self.model.prompts().len());
         self.until("the end of the watch", || {
             assert!(waits(), "it is held as long as it has to be");
-            assert_eq!(self.model.prompts().len(), prompts, "the agent heard something");
+            assert_eq!(
+                self.model.prompts().len(),
+                prompts,
+                "the agent heard something"
+            );
             (since.elapsed() > WATCHED).then_some(())
         });
         let told = |event: &&Value| event["reason"] == reason;
@@ -222,6 +234,13 @@ impl Rig {
         words.extend(keys);
         let done = self.tmux(&words);
         assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Kills a process as a crash does.
+    pub fn crash(&self, pid: &Value) {
+        let pid = pid.to_string();
+        let killed = Command::new("kill").args(["-9", &pid]).output().unwrap();
+        assert!(killed.status.success(), "{killed:?}");
     }
 
     pub fn screen(&self) -> String {
