@@ -173,7 +173,9 @@ fn di54_di21_a_first_run_question_is_left_to_a_person() {
     // It draws the question before it reads keys: one that it did not see is typed again.
     let mut typed: Option<Instant> = None;
     rig.until("the other answer", || {
-        let yes = rig.screen().contains("❯ Yes");
+        let screen = rig.screen();
+        let mut rows = screen.lines().map(str::trim_start);
+        let yes = rows.any(|row| row.starts_with('❯') && row.contains("Yes, I trust"));
         if !yes && typed.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
             rig.types(&["Down"]);
             typed = Some(Instant::now());
@@ -181,8 +183,8 @@ fn di54_di21_a_first_run_question_is_left_to_a_person() {
         yes.then_some(())
     });
     rig.types(&["Enter"]);
+    // The second may reach the agent within its first turn, and the model does the newest wish.
     rig.confirmed(2);
-    rig.made("made-first");
     rig.made("made-second");
     assert_eq!(rig.events("session.spawned").len(), 1);
     close(&rig);

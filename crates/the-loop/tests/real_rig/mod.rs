@@ -230,6 +230,8 @@ impl Rig {
     /// Types into the pane as a person does.
     pub fn types(&self, keys: &[&str]) {
         let target = format!("={TARGET}:");
+        // A person who finds the pane in a mode of tmux leaves it first.
+        self.tmux(&["copy-mode", "-q", "-t", &target]);
         let mut words = vec!["send-keys", "-t", &target];
         words.extend(keys);
         let done = self.tmux(&words);
