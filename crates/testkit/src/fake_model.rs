@@ -33,6 +33,7 @@ pub struct FakeModel {
 #[derive(Debug, Default)]
 struct State {
     prompts: Vec<String>,
+    conversation: String,
     failure: Option<(u16, String)>,
     messages: u64,
 }
@@ -72,6 +73,11 @@ impl FakeModel {
     /// The newest user message of each request of a conversation, in order.
     pub fn prompts(&self) -> Vec<String> {
         self.lock().prompts.clone()
+    }
+
+    /// All text of the newest request of a conversation: what was said earlier, too.
+    pub fn conversation(&self) -> String {
+        self.lock().conversation.clone()
     }
 
     /// From now on every request fails with this status and error type.
@@ -155,6 +161,7 @@ async fn answer(request: Request<Incoming>, state: &Mutex<State>) -> Response<Fu
         state.messages += 1;
         if is_conversation {
             state.prompts.push(newest.clone());
+            state.conversation = whole_text(&body);
         }
         (state.failure.clone(), state.messages)
     };
@@ -186,20 +193,28 @@ async fn answer(request: Request<Incoming>, state: &Mutex<State>) -> Response<Fu
 fn newest_user_text(body: &Value) -> String {
     let messages = body["messages"].as_array();
     let newest = messages.and_then(|all| all.iter().rev().find(|m| m["role"] == "user"));
-    fn text(content: &Value) -> String {
-        match content {
-            Value::String(text) => text.clone(),
-            Value::Array(blocks) => {
-                let texts: Vec<String> = blocks
-                    .iter()
-                    .map(|b| b.get("text").map_or_else(|| text(&b["content"]), text))
-                    .collect();
-                texts.join("\n")
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
-        }
-    }
     newest.map(|m| text(&m["content"])).unwrap_or_default()
+}
+
+/// All text of all messages.
+fn whole_text(body: &Value) -> String {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let texts: Vec<String> = messages.map(|m| text(&m["content"])).collect();
+    texts.join("\n")
+}
+
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts: Vec<String> = blocks
+                .iter()
+                .map(|b| b.get("text").map_or_else(|| text(&b["content"]), text))
+                .collect();
+            texts.join("\n")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
 }
 
 enum Directive {

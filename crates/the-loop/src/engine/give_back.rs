@@ -44,7 +44,7 @@ impl Engine {
             closed.lines.push(EndLine::Kept { path: checkout });
             return;
         }
-        if closed.was_live && !closed.errors.is_empty() {
+        if closed.may_live || (closed.was_live && !closed.errors.is_empty()) {
             self.emit(LogEvent::WorkspaceKept {
                 work_item,
                 endpoint: None,

@@ -49,7 +49,7 @@ use the_loop_core::record::SessionRecord;
 
 pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
-pub use item::Rest;
+pub use item::{Rest, is_deed};
 pub use limits::free_memory;
 
 use crate::git::Git;
