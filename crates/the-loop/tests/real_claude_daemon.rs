@@ -34,7 +34,11 @@ fn close(rig: &Rig) {
     assert!(!rig.marked().is_empty(), "a live agent carries our mark");
     rig.ok(&["tickets", "close", ITEM]);
     rig.until("the close", || rig.events("session.autoclosed").pop());
-    assert_eq!(rig.marked(), Vec::<String>::new(), "nothing of ours is left");
+    assert_eq!(
+        rig.marked(),
+        Vec::<String>::new(),
+        "nothing of ours is left"
+    );
     assert!(!rig.checkout("").exists(), "its checkout is gone");
     let saved = rig.events("work.saved");
     assert_eq!(saved.len(), 1, "what the agent made is kept");
@@ -85,7 +89,9 @@ fn di54_a_ticket_from_start_to_close() {
     let pid = before["pid"].to_string();
     let killed = Command::new("kill").args(["-9", &pid]).output().unwrap();
     assert!(killed.status.success(), "{killed:?}");
-    rig.until("the end of the agent", || rig.events("session.exited").pop());
+    rig.until("the end of the agent", || {
+        rig.events("session.exited").pop()
+    });
     rig.comment("Back again: [[run touch made-fifth]].");
     rig.confirmed(6);
     rig.made("made-fifth");
@@ -162,7 +168,10 @@ fn secret_stays_inside(rig: &Rig) {
         assert!(!words.contains("made-first"), "{words}");
     }
     let target = format!("={TARGET}");
-    for words in [&["show-environment", "-g"][..], &["show-environment", "-t", &target]] {
+    for words in [
+        &["show-environment", "-g"][..],
+        &["show-environment", "-t", &target],
+    ] {
         let shown = rig.tmux(words);
         assert!(shown.status.success(), "{shown:?}");
         let shown = String::from_utf8_lossy(&shown.stdout);

@@ -117,7 +117,10 @@ impl Rig {
     }
 
     fn program(&self, args: &[&str]) -> Output {
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.path("bin").display());
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin",
+            self.path("bin").display()
+        );
         assert_cmd::Command::new(env!("CARGO_BIN_EXE_the-loop"))
             .env_clear()
             .env("PATH", path)
@@ -160,7 +163,14 @@ impl Rig {
         let file = self.path("body");
         std::fs::write(&file, body).unwrap();
         let file = file.display().to_string();
-        self.ok(&["tickets", "comment", ITEM, "--body-file", &file, "--no-wait"]);
+        self.ok(&[
+            "tickets",
+            "comment",
+            ITEM,
+            "--body-file",
+            &file,
+            "--no-wait",
+        ]);
     }
 
     /// Waits for so many confirmed deliveries, all of them told by the hook.
@@ -186,9 +196,7 @@ impl Rig {
     }
 
     pub fn state(&self, wanted: &str) {
-        self.until(wanted, || {
-            (self.session()["state"] == wanted).then_some(())
-        });
+        self.until(wanted, || (self.session()["state"] == wanted).then_some(()));
     }
 
     /// Watches for a while that a delivery waits for this reason, and that nothing reaches the agent.
@@ -200,7 +208,11 @@ impl Rig {
         let (since, prompts) = (Instant::now(), self.model.prompts().len());
         self.until("the end of the watch", || {
             assert!(waits(), "it is held as long as it has to be");
-            assert_eq!(self.model.prompts().len(), prompts, "the agent heard something");
+            assert_eq!(
+                self.model.prompts().len(),
+                prompts,
+                "the agent heard something"
+            );
             (since.elapsed() > WATCHED).then_some(())
         });
         let told = |event: &&Value| event["reason"] == reason;
