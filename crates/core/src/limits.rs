@@ -14,8 +14,8 @@ pub const RECENT_DELIVERIES_MAX: usize = 50;
 pub const RETRY_WAITS: [Duration; 4] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
-    Duration::from_secs(120),
-    Duration::from_secs(600),
+    Duration::from_mins(2),
+    Duration::from_mins(10),
 ];
 /// Requests that may wait for the inbox's writer. A blocking caller waits for room; the receiver is
 /// refused and answers 503 (DI-1).
@@ -47,7 +47,7 @@ pub const PROMPT_WHAT_CHARS_MAX: usize = 80;
 /// Characters of a comment on a ticket of the embedded tracker; a longer one is refused.
 pub const TICKET_COMMENT_CHARS_MAX: usize = 65_536;
 /// A temporary file of ours that is older was left by a crash and is removed (ST-20).
-pub const STALE_TEMPORARY_AGE: Duration = Duration::from_secs(600);
+pub const STALE_TEMPORARY_AGE: Duration = Duration::from_mins(10);
 /// Between two looks at a lock that another holds; the wait for it doubles up to this (ST-25).
 pub const LOCK_POLL_MAX: Duration = Duration::from_millis(100);
 /// After this long a verb that waits for a lock says who holds it (SE-9).

@@ -65,15 +65,15 @@ pub enum Clearance {
 /// What an answer licenses at a moment.
 pub fn clearance(state: TmuxState, moment: Moment) -> Clearance {
     match (state, moment) {
-        (TmuxState::Absent, Moment::Before | Moment::AfterCollision) => Clearance::Go,
+        // Not knowing does not stop a first try: `new-session` itself is the authority. Once it has
+        // said that the name is taken, not knowing means hands off.
+        (TmuxState::Absent, Moment::Before | Moment::AfterCollision)
+        | (TmuxState::Unknown, Moment::Before) => Clearance::Go,
         (TmuxState::Dead, Moment::Before | Moment::AfterCollision) => {
             Clearance::ClearFirst(ProvedDead(()))
         }
-        (TmuxState::Live, Moment::Before | Moment::AfterCollision) => Clearance::Occupied,
-        // Not knowing does not stop a first try: `new-session` itself is the authority. Once it has
-        // said that the name is taken, not knowing means hands off.
-        (TmuxState::Unknown, Moment::Before) => Clearance::Go,
-        (TmuxState::Unknown, Moment::AfterCollision) => Clearance::Occupied,
+        (TmuxState::Live, Moment::Before | Moment::AfterCollision)
+        | (TmuxState::Unknown, Moment::AfterCollision) => Clearance::Occupied,
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn ages() {
         assert_eq!(age(Duration::from_secs(41)), "41s");
-        assert_eq!(age(Duration::from_secs(720)), "12m");
-        assert_eq!(age(Duration::from_secs(4 * 86_400)), "4d");
+        assert_eq!(age(Duration::from_mins(12)), "12m");
+        assert_eq!(age(Duration::from_hours(96)), "4d");
     }
 }

@@ -28,7 +28,12 @@ fn main() -> ExitCode {
 
 /// Reads what the process was given. Variables that are not text are not seen.
 fn world() -> Result<World, String> {
-    let cwd = std::env::current_dir().map_err(|e| format!("no current directory: {e}"))?;
+    let cwd = match std::env::current_dir() {
+        // Its directory was removed under a shell, or under an agent whose hook calls us. This name means
+        // just that directory: nothing is found in it and nothing can be made in it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "/proc/self/cwd".into(),
+        cwd => cwd.map_err(|e| format!("no current directory: {e}"))?,
+    };
     let cwd = Utf8PathBuf::from_path_buf(cwd)
         .map_err(|path| format!("{}: the current directory is not UTF-8", path.display()))?;
     let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;

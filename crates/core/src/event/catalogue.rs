@@ -105,6 +105,7 @@ pub const RESERVED: &[Reserved] = &[
             "keys_sent",
         ],
     ),
+    later("work", &["restored", "dropped"]),
     later("limit", &["idle_stopped"]),
     later("quota", &["low", "exhausted", "throttled", "recovered"]),
     later("tracker", &["error", "auth_failed"]),

@@ -360,12 +360,6 @@ log_events! {
     /// A checkout was removed without saving, as asked.
     WorkUnsaved = "work.unsaved", Warning,
     { work_item: Ref, endpoint: Option<Ref>, checkout: String, actor: String }
-    /// Saved work is back in a checkout.
-    WorkRestored = "work.restored", Info,
-    { work_item: Ref, bundle: String, actor: String, checkout: Option<String>, branch: Option<String> }
-    /// Saved work was thrown away, as asked.
-    WorkDropped = "work.dropped", Info,
-    { work_item: Ref, bundle: String, actor: String }
 
     section "Limits, environment, hooks, tmux"
 

@@ -10,7 +10,7 @@ mod context;
 mod daemon;
 mod deliveries;
 mod demo;
-mod docs;
+pub mod docs;
 mod events;
 mod exit;
 mod guard;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
+use the_loop_core::config::Settings;
 use the_loop_core::confirm::{AgentState, By, Composer, Observation};
+use the_loop_core::event::LogEvent;
 use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
@@ -14,7 +16,7 @@ use super::{Engine, lock};
 use crate::harness::adapter::{Adapter, Place};
 use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
-use crate::settings::pane_environment;
+use crate::settings::{pane_environment, read_env_file};
 use crate::tmux::View;
 use crate::world::World;
 
@@ -48,6 +50,7 @@ pub(super) struct Said {
     pub waiting_told: bool,
     pub exited: bool,
     pub malformed: usize,
+    pub hooks_silent: bool,
 }
 
 impl Agent {
@@ -178,6 +181,23 @@ impl Engine {
             &gathered.settings,
             &self.own_names(&gathered.item),
         )
+    }
+
+    /// Tells what of the agents' environment file cannot be used: a pane starts without it.
+    pub(super) fn say_env_file(&self, settings: &Settings) {
+        let (error, lines) = match read_env_file(self.world(), settings) {
+            Ok((file, _)) if file.bad_lines.is_empty() => return,
+            Ok((file, _)) => {
+                let lines = file.bad_lines.iter().map(|line| *line as u64).collect();
+                ("lines that are not NAME=VALUE".to_owned(), Some(lines))
+            }
+            Err(fault) => (fault.to_string(), None),
+        };
+        self.emit(LogEvent::EnvUnusable {
+            path: settings.env.file.clone(),
+            error,
+            lines,
+        });
     }
 
     /// Our own four names, set last in every pane (DI-20).

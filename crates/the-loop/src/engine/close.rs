@@ -112,6 +112,8 @@ pub struct Closed {
     pub errors: Vec<String>,
     /// The record says `closed`, or there was none.
     recorded: bool,
+    /// Nobody proved that its harness ended: what it works in is not taken from under it.
+    pub(super) may_live: bool,
 }
 
 impl Closed {
@@ -180,6 +182,7 @@ impl Engine {
         let keep = wish.keep_tmux.unwrap_or(settings.keep_session_on_close);
         let state = tmux.probe(target);
         if state == TmuxState::Unknown {
+            closed.may_live = true;
             closed.errors.push(format!(
                 "tmux gave no answer about {target}; end it with: {}",
                 tmux.kill_command(target)
@@ -188,6 +191,7 @@ impl Engine {
         }
         if state == TmuxState::Live && !settings.kill_harness_on_close {
             closed.was_live = true;
+            closed.may_live = true;
             closed.lines.push(EndLine::GoesOn);
             return;
         }
@@ -203,6 +207,7 @@ impl Engine {
                 }
                 Err(error) => {
                     self.told_terminated(gathered, record, Some(error.clone()));
+                    closed.may_live = true;
                     closed.errors.push(error);
                     return;
                 }

@@ -260,7 +260,7 @@ impl Engine {
     ) -> Progress {
         self.emit(LogEvent::ControlRejected {
             work_items: vec![gathered.item.clone()],
-            command: command,
+            command,
             via: control_via(row),
             actor: row.delivery.actor.as_ref().map(|actor| actor.login.clone()),
             reason,
@@ -285,7 +285,7 @@ impl Engine {
         command: Command,
         error: &str,
     ) -> Progress {
-        if self.is_spent(gathered, row) {
+        if Self::is_spent(gathered, row) {
             return self.reject(
                 held,
                 gathered,
@@ -339,7 +339,7 @@ impl Engine {
     ) {
         self.emit(LogEvent::ControlCommand {
             work_item: gathered.item.clone(),
-            command: command,
+            command,
             via: control_via(row),
             actor: row.delivery.actor.as_ref().map(|actor| actor.login.clone()),
             effect,
@@ -348,7 +348,7 @@ impl Engine {
     }
 
     /// The arming command a delivery is, if it is one.
-    pub(super) fn arming(&self, settings: &Settings, row: &Job) -> Option<Command> {
+    pub(super) fn arming(settings: &Settings, row: &Job) -> Option<Command> {
         match &row.delivery.effect {
             Effect::Start { .. } => Some(Command::Start),
             Effect::Text(text) => match Keywords::configured(&settings.routing.control)

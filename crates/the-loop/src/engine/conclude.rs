@@ -66,7 +66,7 @@ impl Engine {
                 self.say_unconfirmed(&gathered, &job, performer.adapter.name(), next);
                 Progress::Wait
             }
-            Verdict::LeftInComposer(reason) => {
+            Verdict::LeftInComposer(reason) | Verdict::FirstPromptWaits { reason, .. } => {
                 self.say_held(&gathered, &job, reason);
                 Progress::Wait
             }
@@ -80,10 +80,6 @@ impl Engine {
                 Progress::Wait
             }
             Verdict::Held(reason) => self.hold(held, &gathered, &job, reason),
-            Verdict::FirstPromptWaits { reason, .. } => {
-                self.say_held(&gathered, &job, reason);
-                Progress::Wait
-            }
             Verdict::Failed(trouble) => {
                 let words = trouble_words(trouble, &error);
                 self.try_failed(held, &gathered, &job, &words, true)
@@ -179,7 +175,7 @@ impl Engine {
 
     /// A start whose session is up: recorded when it came from a verb, and told once (SE-31, IN-38).
     fn command_came_up(&self, held: &ItemLock, gathered: &Gathered, job: &Job) {
-        let Some(command) = self.arming(&gathered.settings, job) else {
+        let Some(command) = Self::arming(&gathered.settings, job) else {
             return;
         };
         if matches!(job.delivery.effect, Effect::Start { .. }) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use the_loop_core::confirm::{By, Composer};
 use the_loop_core::delivery::State;
 use the_loop_core::dispatch::{Confirmation, HoldReason, Observed, Sent};
-use the_loop_core::event::{LogEvent, UnconfirmedNext};
+use the_loop_core::event::{LogEvent, SilentNext, UnconfirmedNext};
+use the_loop_core::time::Timestamp;
 
 use super::item::Job;
 use super::lock;
@@ -174,18 +175,15 @@ impl Performer<'_> {
     /// Changes the outcome's row; false when the inbox refused.
     pub(super) fn changed(&mut self, change: OutcomeChange) -> bool {
         let Some(row) = &self.job else { return true };
-        match self
+        if let Some(row) = self
             .engine
             .change(self.held, &self.gathered.key, row, change)
         {
-            Some(row) => {
-                self.job = Some(row);
-                true
-            }
-            None => {
-                self.error = Some("the inbox refused".to_owned());
-                false
-            }
+            self.job = Some(row);
+            true
+        } else {
+            self.error = Some("the inbox refused".to_owned());
+            false
         }
     }
 
@@ -199,8 +197,12 @@ impl Performer<'_> {
         ));
         let deadline = self.clock().deadline(timeout);
         let mut asked = self.clock().deadline(WANTED);
+        let began = self.now();
         loop {
             if let Some(by) = self.evidence(&row) {
+                if by == By::Transcript {
+                    self.hooks_were_silent(began, SilentNext::Transcript);
+                }
                 return Confirmation::By(by);
             }
             if self.clock().is_over(&deadline) {
@@ -214,6 +216,7 @@ impl Performer<'_> {
             }
             self.clock().wait(GLANCE);
         }
+        self.hooks_were_silent(began, SilentNext::Screen);
         let in_composer = match self.view() {
             Ok(Some(view)) => {
                 let now = self.now();
@@ -222,6 +225,25 @@ impl Performer<'_> {
             Ok(None) | Err(()) => false,
         };
         Confirmation::Silent { in_composer }
+    }
+
+    /// An agent that never reported through a hook is told of once: its hooks may not be installed, and
+    /// every confirmation then rests on something slower.
+    fn hooks_were_silent(&self, began: Timestamp, next: SilentNext) {
+        let mut agent = lock(&self.agent);
+        if agent.hooks_heard() || agent.said.hooks_silent {
+            return;
+        }
+        agent.said.hooks_silent = true;
+        drop(agent);
+        let waited = self.now().since(began);
+        self.engine.emit(LogEvent::HookSilent {
+            work_item: self.gathered.item.clone(),
+            endpoint: None,
+            harness: self.adapter.name().to_owned(),
+            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            next,
+        });
     }
 
     pub(super) fn evidence(&self, row: &Job) -> Option<By> {

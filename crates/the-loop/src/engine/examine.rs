@@ -35,12 +35,11 @@ impl Engine {
             };
         }
         let mut performer = Performer::new(self, held, gathered.clone(), Some(job.clone()));
-        let view = match performer.tmux.view(&performer.target) {
-            Ok(view) => view.filter(|view| !view.pane.dead),
-            Err(_) => {
-                self.say_held(gathered, job, HoldReason::TmuxUnanswered);
-                return Progress::Wait;
-            }
+        let view = if let Ok(view) = performer.tmux.view(&performer.target) {
+            view.filter(|view| !view.pane.dead)
+        } else {
+            self.say_held(gathered, job, HoldReason::TmuxUnanswered);
+            return Progress::Wait;
         };
         let now = performer.now();
         let intent_at = job.intent_at.unwrap_or(job.updated_at);

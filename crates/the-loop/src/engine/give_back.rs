@@ -44,7 +44,7 @@ impl Engine {
             closed.lines.push(EndLine::Kept { path: checkout });
             return;
         }
-        if closed.was_live && !closed.errors.is_empty() {
+        if closed.may_live || (closed.was_live && !closed.errors.is_empty()) {
             self.emit(LogEvent::WorkspaceKept {
                 work_item,
                 endpoint: None,
@@ -64,7 +64,7 @@ impl Engine {
         let locks = self.0.locks.clone();
         let clone_lock = move || {
             locks
-                .clone_lock(&repo, "remove", Patience::of(Duration::from_secs(60)))
+                .clone_lock(&repo, "remove", Patience::of(Duration::from_mins(1)))
                 .map(|held| Box::new(held) as Box<dyn Send>)
                 .map_err(|e| e.to_string())
         };

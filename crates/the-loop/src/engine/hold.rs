@@ -109,7 +109,7 @@ impl Engine {
         counts: bool,
     ) -> Progress {
         let attempts = job.attempts + u32::from(counts);
-        let give_up = counts && self.is_spent(gathered, job);
+        let give_up = counts && Self::is_spent(gathered, job);
         let now = self.world().clock.now();
         let step = (attempts.max(1) as usize - 1).min(RETRY_WAITS.len() - 1);
         let retry_at = (!give_up).then(|| now.plus(RETRY_WAITS[step]));
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// Is this the last try? A start by a verb has one (DI-4).
-    pub(super) fn is_spent(&self, gathered: &Gathered, job: &Job) -> bool {
+    pub(super) fn is_spent(gathered: &Gathered, job: &Job) -> bool {
         let budget = match job.delivery.effect {
             Effect::Start { .. } => 1,
             Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => {
@@ -169,7 +169,7 @@ impl Engine {
             attempts: u64::from(attempts),
             error: Some(error.to_owned()),
         });
-        if let Some(command) = self.arming(&gathered.settings, job) {
+        if let Some(command) = Self::arming(&gathered.settings, job) {
             self.told(gathered, job, command, ControlEffect::Failed);
         }
         self.react(job, ReactionState::Error);

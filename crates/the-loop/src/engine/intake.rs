@@ -129,10 +129,6 @@ impl Engine {
     }
 
     fn end(&self, row: &DeliveryRow, state: State, reason: &str) -> Result<(), InboxError> {
-        self.0
-            .parts
-            .inbox
-            .end_delivery(row.seq, state, reason)
-            .map(|_| ())
+        self.0.parts.inbox.end_delivery(row.seq, state, reason)
     }
 }

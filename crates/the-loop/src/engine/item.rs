@@ -136,15 +136,14 @@ impl Engine {
             .find(may_act);
         let in_line = rows.iter().find(|row| {
             row.state != State::Uncertain
-                && !(row.state == State::Failed && is_deed(row, &keywords, &settings))
+                && !(row.state == State::Failed && is_deed(&row.delivery, &keywords, &settings))
         });
         let Some(next) = deed.or(in_line) else {
             return (!rows.iter().all(|row| row.state == State::Uncertain))
                 .then_some(Progress::Wait);
         };
-        let gathered = match self.gather(held, item, settings) {
-            Ok(gathered) => gathered,
-            Err(_) => return Some(Progress::Wait),
+        let Ok(gathered) = self.gather(held, item, settings) else {
+            return Some(Progress::Wait);
         };
         let progress = match next.state {
             State::Sending | State::Pasted => self.examine(held, &gathered, next),
@@ -336,18 +335,19 @@ fn spoken(delivery: &Delivery, keywords: &Keywords, settings: &Settings) -> Said
 }
 
 fn wants(row: &Job, keywords: &Keywords, settings: &Settings) -> Wants {
-    if is_deed(row, keywords, settings) {
+    if is_deed(&row.delivery, keywords, settings) {
         Wants::Deed
     } else {
         Wants::Prompt
     }
 }
 
-fn is_deed(row: &Job, keywords: &Keywords, settings: &Settings) -> bool {
-    if matches!(row.delivery.effect, Effect::Close { .. }) {
+/// A command, or an end: it goes before prompts that wait (DI-5).
+pub fn is_deed(delivery: &Delivery, keywords: &Keywords, settings: &Settings) -> bool {
+    if matches!(delivery.effect, Effect::Close { .. }) {
         return true;
     }
-    match spoken(&row.delivery, keywords, settings) {
+    match spoken(delivery, keywords, settings) {
         // These two are words for the agent (IN-37).
         Said::Command(Command::Execute | Command::Cleanup) | Said::Nothing => false,
         Said::Command(_) | Said::Ambiguous(_) => true,

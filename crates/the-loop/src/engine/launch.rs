@@ -20,7 +20,7 @@ use crate::tmux::Tmux;
 
 impl Engine {
     /// The tmux session of an item: the recorded one, else the one its slug gives (ST-7).
-    pub(super) fn target_of(&self, gathered: &Gathered) -> TmuxTarget {
+    pub(super) fn target_of(gathered: &Gathered) -> TmuxTarget {
         gathered
             .live()
             .and_then(|record| TmuxTarget::parse(&record.tmux_target))
@@ -230,15 +230,14 @@ impl Engine {
         }
         let real = self.world().disk.canonicalize(Utf8Path::new(path));
         let read = real.and_then(|real| self.world().disk.read(&real, TEMPLATE_BYTES_MAX));
-        match read.map(String::from_utf8) {
-            Ok(Ok(text)) => Some(text),
-            Ok(Err(_)) | Err(_) => {
-                tracing::warn!(
-                    path,
-                    "the prompt template cannot be used; the built-in text is"
-                );
-                None
-            }
+        if let Ok(Ok(text)) = read.map(String::from_utf8) {
+            Some(text)
+        } else {
+            tracing::warn!(
+                path,
+                "the prompt template cannot be used; the built-in text is"
+            );
+            None
         }
     }
 

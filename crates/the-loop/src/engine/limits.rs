@@ -98,7 +98,7 @@ impl Engine {
         let mb = |bytes: u64| bytes >> 20;
         let memory = free_memory(disk.as_ref());
         if limits.min_free_memory_mb > 0
-            && memory.is_some_and(|free| mb(free) < u64::from(limits.min_free_memory_mb))
+            && memory.is_some_and(|free| mb(free) < limits.min_free_memory_mb)
         {
             return Some(HoldReason::LowMemory);
         }
@@ -107,9 +107,8 @@ impl Engine {
             root => nearest_existing(disk.as_ref(), Utf8Path::new(root)),
         };
         let free = disk.free_bytes(&place).ok();
-        (limits.min_free_disk_mb > 0
-            && free.is_some_and(|free| mb(free) < u64::from(limits.min_free_disk_mb)))
-        .then_some(HoldReason::LowDisk)
+        (limits.min_free_disk_mb > 0 && free.is_some_and(|free| mb(free) < limits.min_free_disk_mb))
+            .then_some(HoldReason::LowDisk)
     }
 
     /// Live sessions of this root other than the item's own.
@@ -170,7 +169,7 @@ impl Engine {
         let locks = self.0.locks.clone();
         let clone_lock = move || {
             locks
-                .clone_lock(&repo, "checkout", Patience::of(Duration::from_secs(600)))
+                .clone_lock(&repo, "checkout", Patience::of(Duration::from_mins(10)))
                 .map(|held| Box::new(held) as Box<dyn Send>)
                 .map_err(|e| e.to_string())
         };

@@ -49,7 +49,7 @@ use the_loop_core::record::SessionRecord;
 
 pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
-pub use item::Rest;
+pub use item::{Rest, is_deed};
 pub use limits::free_memory;
 
 use crate::git::Git;
@@ -293,7 +293,7 @@ impl Engine {
     }
 
     fn wait_for_workers(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !lock(&self.0.in_hand).is_empty() && Instant::now() < deadline {
             self.sleep_until(Instant::now() + Duration::from_millis(50));
         }

@@ -71,7 +71,7 @@ impl<'a> Performer<'a> {
             .unwrap_or_else(|| settings.routing.default_harness.clone());
         let adapter = Adapter::by_name(&harness).unwrap_or(Adapter::Claude);
         let tmux = engine.tmux_of(settings, gathered.live());
-        let target = engine.target_of(&gathered);
+        let target = Engine::target_of(&gathered);
         let agent = engine.agent(&gathered, adapter);
         let began = engine.world().clock.now();
         Self {

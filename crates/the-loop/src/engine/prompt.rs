@@ -70,8 +70,10 @@ impl Engine {
         else {
             return Progress::Wait;
         };
-        let wish =
-            CloseWish::close_event(self.closer_is_authorised(&gathered.settings, &row.delivery));
+        let wish = CloseWish::close_event(Self::closer_is_authorised(
+            &gathered.settings,
+            &row.delivery,
+        ));
         if !wish.give_back {
             self.defer_cleanup(gathered, row, *ending);
         }
@@ -104,7 +106,7 @@ impl Engine {
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
         let facts = dispatch::Facts {
-            known: self.known(gathered),
+            known: Self::known(gathered),
             has_prompt: true,
         };
         if row.reason.is_none() {
@@ -124,14 +126,14 @@ impl Engine {
     }
 
     /// What the dispatch machine has to know of the record.
-    pub(super) fn known(&self, gathered: &Gathered) -> Known {
+    pub(super) fn known(gathered: &Gathered) -> Known {
         let Some(record) = gathered.live() else {
             return Known::Nobody;
         };
         let resumable = gathered.settings.routing.tmux.resume_on_respawn
             && the_loop_core::ids::HarnessSessionId::parse(&record.harness_session_id).is_some()
             && crate::harness::adapter::Adapter::by_name(&record.harness)
-                .is_some_and(|a| a.can_resume());
+                .is_some_and(crate::harness::adapter::Adapter::can_resume);
         match record.status {
             SessionStatus::Starting => {
                 let resume = record.spawn.as_ref().is_some_and(|spawn| spawn.resume);
@@ -149,7 +151,7 @@ impl Engine {
         use std::time::Duration;
         let limits = &gathered.settings.routing.limits;
         let now = self.world().clock.now();
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         for (limit, window, reason) in [
             (
                 limits.max_deliveries_per_item_per_hour,

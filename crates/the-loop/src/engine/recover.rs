@@ -44,7 +44,7 @@ impl Engine {
             match found.record.status {
                 SessionStatus::Starting => self.settle_at_start(found),
                 SessionStatus::Active if gone && settings.routing.tmux.recover_on_start => {
-                    self.bring_back_later(found)
+                    self.bring_back_later(found);
                 }
                 SessionStatus::Active | SessionStatus::Paused | SessionStatus::Closed => {}
             }
@@ -136,7 +136,7 @@ impl Engine {
             return;
         }
         let facts = Facts {
-            known: self.known(&gathered),
+            known: Self::known(&gathered),
             has_prompt: false,
         };
         let mut performer = Performer::new(self, &held, gathered, None);

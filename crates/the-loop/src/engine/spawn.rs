@@ -160,6 +160,7 @@ impl Performer<'_> {
                 return Launched::Refused;
             }
         };
+        self.engine.say_env_file(&self.gathered.settings);
         let body = json!({
             "program": self.adapter.program(&world),
             "argv": args,
@@ -178,6 +179,16 @@ impl Performer<'_> {
             return Launched::Refused;
         }
         self.launch_file = Some(file.clone());
+        // The server may have to be started for this session. Without its file it comes up with tmux's
+        // defaults, loses what a failed harness said, and greets the first who attaches with an error.
+        let conf = self.engine.0.parts.layout.tmux_conf();
+        let remain = self.gathered.settings.routing.tmux.remain_on_exit;
+        let conf_bytes = crate::tmux::server_config(remain).into_bytes();
+        if let Err(error) = world.disk.write_atomic(&conf, &conf_bytes, false) {
+            self.error = Some(format!("cannot write {conf}: {error}"));
+            self.forget_launch_file();
+            return Launched::Refused;
+        }
         if self
             .job
             .as_ref()

@@ -82,6 +82,15 @@ impl Engine {
                 .map_or(AgentState::Unknown, |o| o.state),
             None => AgentState::Exited,
         };
+        let malformed = std::mem::take(&mut agent.said.malformed);
+        if malformed > 0 {
+            let file = self.0.parts.layout.hook_file(&gathered.slug);
+            self.emit(LogEvent::HookMalformed {
+                file: file.to_string(),
+                count: malformed as u64,
+                error: "not a line a hook of ours writes".to_owned(),
+            });
+        }
         let before = agent.said.state.replace(seen);
         let changed = before.is_some_and(|before| before != seen);
         if pane.is_none() && !agent.said.exited {

@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// May the one who closed the item give its local resources back (IN-26)?
-    pub(super) fn closer_is_authorised(&self, settings: &Settings, delivery: &Delivery) -> bool {
+    pub(super) fn closer_is_authorised(settings: &Settings, delivery: &Delivery) -> bool {
         match delivery.ingress {
             Ingress::Tracker | Ingress::Cli | Ingress::Api => true,
             Ingress::Webhook | Ingress::Poll | Ingress::Backfill | Ingress::Channel => {

@@ -22,7 +22,7 @@ impl Engine {
     ) -> Progress {
         let gathered = &performer.gathered;
         let counts = why.costs_an_attempt();
-        let will_retry = why.may_retry() && !(counts && self.is_spent(gathered, job));
+        let will_retry = why.may_retry() && !(counts && Self::is_spent(gathered, job));
         let remedy = match why {
             SpawnFailure::OccupiedByOther | SpawnFailure::NameTaken => Some(format!(
                 "end it ({}) or register it (the-loop sessions register --work-item {} …)",

@@ -38,23 +38,18 @@ pub fn stop(world: &World, layout: &Layout, webhook_enabled: bool, how: Stop) ->
             receiver_row(webhook_enabled, receiver, false, false),
         ]);
     }
-    let pid = words(before.pid);
-    let process = process(world, before);
+    let mut ending = Ending::of(world, before);
     let reason = if how.restart { "restart" } else { "command" };
-    if !link::stop(layout, reason)
-        && let Some(process) = process
-    {
-        world.processes.signal(process, Signal::Term);
-    }
-    let mut gone = wait_until_free(world, layout, how.timeout);
-    let mut detail = pid.clone();
+    let mut gone = ending.wait(world, layout, Some(reason), how.timeout);
+    let mut detail = words(ending.pid);
     if !gone && how.force {
-        if let Some(process) = process {
+        if let Some(process) = ending.process {
             world.processes.signal(process, Signal::Kill);
         }
-        gone = wait_until_free(world, layout, AFTER_KILL);
-        detail = format!("{pid}, killed");
+        gone = ending.wait(world, layout, None, AFTER_KILL);
+        detail = format!("{detail}, killed");
     }
+    let pid = words(ending.pid);
     let ours = receiver.locked && receiver.pid == before.pid;
     if gone {
         return Rows::new(vec![
@@ -65,7 +60,7 @@ pub fn stop(world: &World, layout: &Layout, webhook_enabled: bool, how: Stop) ->
     let seconds = how.timeout.as_secs();
     let detail = format!("{pid} is still there after {seconds} s; --force kills it");
     Rows::new(vec![
-        row("service", true, RowOutcome::Failed, before.pid, detail),
+        row("service", true, RowOutcome::Failed, ending.pid, detail),
         receiver_row(webhook_enabled, receiver, ours, false),
     ])
 }
@@ -81,17 +76,61 @@ fn process(world: &World, holder: ServiceHolder) -> Option<ProcessId> {
     Some(ProcessId { pid, started })
 }
 
-fn wait_until_free(world: &World, layout: &Layout, timeout: Duration) -> bool {
-    let mut waited = Duration::ZERO;
-    loop {
-        if !link::daemon(world, layout).locked {
-            return true;
+/// The daemon that is to end.
+struct Ending {
+    pid: Option<u32>,
+    process: Option<ProcessId>,
+    told: bool,
+}
+
+impl Ending {
+    fn of(world: &World, holder: ServiceHolder) -> Self {
+        Self {
+            pid: holder.pid,
+            process: process(world, holder),
+            told: false,
         }
-        if waited >= timeout {
+    }
+
+    /// Tells it to end, unless no `reason` is given, and waits until it is gone. A daemon that holds its
+    /// lock but has not written its pid yet is told as soon as it can be; one that somebody started after
+    /// ours ended is not ours to wait for.
+    fn wait(
+        &mut self,
+        world: &World,
+        layout: &Layout,
+        reason: Option<&str>,
+        timeout: Duration,
+    ) -> bool {
+        let mut waited = Duration::ZERO;
+        loop {
+            let holder = link::daemon(world, layout);
+            if !holder.locked {
+                return true;
+            }
+            let seen = process(world, holder);
+            match (self.process, seen) {
+                (Some(ours), Some(seen)) if ours != seen => return true,
+                (Some(_), _) => {}
+                (None, _) => *self = Self::of(world, holder),
+            }
+            if let (false, Some(reason)) = (self.told, reason) {
+                self.told = link::stop(layout, reason) || self.signal(world);
+            }
+            if waited >= timeout {
+                return false;
+            }
+            world.clock.wait(LOOK_EVERY);
+            waited += LOOK_EVERY;
+        }
+    }
+
+    fn signal(&self, world: &World) -> bool {
+        let Some(process) = self.process else {
             return false;
-        }
-        world.clock.wait(LOOK_EVERY);
-        waited += LOOK_EVERY;
+        };
+        world.processes.signal(process, Signal::Term);
+        true
     }
 }
 

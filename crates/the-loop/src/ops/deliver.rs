@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use the_loop_core::control::Keywords;
 use the_loop_core::delivery::{Delivery, State};
 use the_loop_core::event::{DuplicateBy, LogEvent, Source};
 use the_loop_core::ids::WorkItemRef;
@@ -12,7 +13,7 @@ use the_loop_core::time::Timestamp;
 use super::desk::{Desk, inbox_error, unusable_root};
 use super::error::OpError;
 use super::link;
-use crate::engine::{Engine, Parts, Rest};
+use crate::engine::{Engine, Parts, Rest, is_deed};
 use crate::settings::{Live, Overrides};
 use crate::store::inbox::{Accepted, Inbox, OutcomeRow, Seq};
 
@@ -211,7 +212,34 @@ fn look(desk: &Desk, inbox: &Inbox, seq: Seq) -> Result<Option<Outcome>, OpError
         | State::Uncertain => return Ok(None),
     }
     let outcomes = inbox.outcomes_of(seq).map_err(|e| inbox_error(&e))?;
-    Ok(outcomes.first().and_then(|row| of_row(desk, row)))
+    let Some(row) = outcomes.first() else {
+        return Ok(None);
+    };
+    if let Some(outcome) = of_row(desk, row) {
+        return Ok(Some(outcome));
+    }
+    if row.state != State::Queued {
+        return Ok(None);
+    }
+    // What is behind one that waits is not looked at before that one is over (DI-5): it waits for the
+    // same thing, and whoever sent it is told so instead of waiting with it. Commands and ends wait for
+    // each other only.
+    let keywords = Keywords::configured(&desk.settings().routing.control);
+    let deed = |row: &OutcomeRow| {
+        let known = row.delivery.as_ref();
+        known.is_ok_and(|delivery| is_deed(delivery, &keywords, desk.settings()))
+    };
+    let passes = deed(row);
+    let open = inbox.open_outcomes(&row.key).map_err(|e| inbox_error(&e))?;
+    let mut ahead = open.iter().filter(|other| {
+        let before = other.seq < seq;
+        match (other.state, deed(other)) {
+            (State::Queued, true) => before || (!passes && other.seq != seq),
+            (State::Queued | State::Failed, false) => before && !passes,
+            _ => false,
+        }
+    });
+    Ok(ahead.find_map(|ahead| of_row(desk, ahead)))
 }
 
 fn of_row(desk: &Desk, row: &OutcomeRow) -> Option<Outcome> {

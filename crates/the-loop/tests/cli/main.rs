@@ -9,6 +9,7 @@
 mod daemon;
 mod grammar;
 mod home;
+mod hostile;
 mod life;
 mod look;
 mod sessions;

@@ -18,7 +18,7 @@ pub const TARGET: &str = "loop-local-demo-hello-1";
 pub const SECRET: &str = "canary-of-the-environment-file";
 
 /// Longest wait for one thing; a real program on a busy machine takes its time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a hold is watched for a paste that must not come: several ticks of the supervision.
@@ -230,8 +230,6 @@ impl Rig {
     /// Types into the pane as a person does.
     pub fn types(&self, keys: &[&str]) {
         let target = format!("={TARGET}:");
-        // A person who finds the pane in a mode of tmux leaves it first.
-        self.tmux(&["copy-mode", "-q", "-t", &target]);
         let mut words = vec!["send-keys", "-t", &target];
         words.extend(keys);
         let done = self.tmux(&words);
