@@ -201,10 +201,13 @@ fn di54_di29_a_busy_agent_a_limit_and_crashes() {
     rig.comment("the first of two");
     rig.comment("the second of two");
     rig.confirmed(4);
+    // It looks idle between its turn and what it has queued.
+    rig.until("both came, in order", || {
+        let said = rig.model.conversation();
+        let (first, second) = (said.find("/4.md and do"), said.find("/5.md and do"));
+        (first.is_some() && first < second).then_some(())
+    });
     rig.state("idle");
-    let said = rig.model.conversation();
-    let (first, second) = (said.find("/4.md and do"), said.find("/5.md and do"));
-    assert!(first.is_some() && first < second, "both came, in order");
 
     // A question of its own is a person's as well.
     rig.comment("[[ask]]");
