@@ -11,23 +11,30 @@
 
 mod real_rig;
 
-use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use real_rig::{ITEM, Rig, SECRET, TARGET};
 
 /// A ticket whose session is up and has had its first turn, in which it made a file.
 fn started() -> Option<Rig> {
-    let rig = Rig::new()?;
-    rig.ok(&["start"]);
-    let label = ["--label", "the-loop: auto-execute", "--no-wait"];
-    rig.ok(&[&["tickets", "new", "--title", "Say hello"][..], &label].concat());
-    rig.comment("the-loop start\nPlease [[run touch made-first]] to begin with.");
+    let rig = Rig::new("")?;
+    start(&rig);
     rig.confirmed(1);
     rig.made("made-first");
     assert_eq!(rig.events("session.spawned").len(), 1);
     assert_eq!(rig.events("session.ready").len(), 1);
     rig.state("idle");
     Some(rig)
+}
+
+/// The daemon up, and a ticket that is to be worked on.
+fn start(rig: &Rig) {
+    rig.ok(&["start"]);
+    let label = ["--label", "the-loop: auto-execute", "--no-wait"];
+    rig.ok(&[&["tickets", "new", "--title", "Say hello"][..], &label].concat());
+    rig.comment("the-loop start\nPlease [[run touch made-first]] to begin with.");
 }
 
 fn close(rig: &Rig) {
@@ -39,7 +46,8 @@ fn close(rig: &Rig) {
         Vec::<String>::new(),
         "nothing of ours is left"
     );
-    assert!(!rig.checkout("").exists(), "its checkout is gone");
+    let closed = rig.ok(&["events", "--limit", "8"]);
+    assert!(!rig.checkout("").exists(), "{closed}");
     let saved = rig.events("work.saved");
     assert_eq!(saved.len(), 1, "what the agent made is kept");
 }
@@ -54,7 +62,7 @@ fn di54_a_ticket_from_start_to_close() {
     rig.made("made-second");
 
     // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
-    rig.comment("And [[run git init needs-leave]] now.");
+    rig.comment("And [[run sh -c 'touch needs-leave']] now.");
     rig.confirmed(3);
     rig.state("waiting");
     rig.until("the question", || {
@@ -86,9 +94,7 @@ fn di54_a_ticket_from_start_to_close() {
 
     // Killed without a word; the next comment finds the same conversation.
     let before = rig.session();
-    let pid = before["pid"].to_string();
-    let killed = Command::new("kill").args(["-9", &pid]).output().unwrap();
-    assert!(killed.status.success(), "{killed:?}");
+    rig.crash(&before["pid"]);
     rig.until("the end of the agent", || {
         rig.events("session.exited").pop()
     });
@@ -130,9 +136,9 @@ fn di54_di26_every_text_is_only_text() {
     for (at, text) in texts.iter().enumerate() {
         rig.comment(text);
         rig.confirmed(2 + at);
-        let quoted = serde_json::to_string(&shown(text)).unwrap();
-        rig.until(text, || heard(&rig, &quoted).then_some(()));
+        rig.until(text, || heard(&rig, text).then_some(()));
     }
+    long_texts(&rig, 2 + texts.len());
     rig.state("idle");
     let after = rig.session();
     assert_eq!(after["pid"], before["pid"], "it is the same process");
@@ -144,9 +150,185 @@ fn di54_di26_every_text_is_only_text() {
     close(&rig);
 }
 
-/// Has the agent read this in a mail?
-fn heard(rig: &Rig, quoted: &str) -> bool {
-    rig.model.prompts().iter().any(|p| p.contains(quoted))
+#[test]
+#[ignore = "needs the real program: scripts/test-harnesses"]
+fn di54_di21_a_first_run_question_is_left_to_a_person() {
+    let Some(rig) = Rig::new("harnessTrust: {enabled: false}") else {
+        return;
+    };
+    let onboarded = r#"{"hasCompletedOnboarding": true}"#;
+    std::fs::write(rig.path("home/.claude.json"), onboarded).unwrap();
+    start(&rig);
+    rig.state("waiting");
+    rig.until("the question", || {
+        rig.screen().contains("Yes, I trust").then_some(())
+    });
+    rig.comment("Meanwhile [[run touch made-second]].");
+    rig.until("two that wait", || {
+        let waiting = rig.json(&["deliveries", "list"]);
+        (waiting.as_array().unwrap().len() == 2).then_some(())
+    });
+    assert!(rig.screen().contains("Yes, I trust"), "{}", rig.screen());
+    assert!(rig.model.prompts().is_empty());
+    // It draws the question before it reads keys: one that it did not see is typed again.
+    let mut typed: Option<Instant> = None;
+    rig.until("the other answer", || {
+        let screen = rig.screen();
+        let mut rows = screen.lines().map(str::trim_start);
+        let yes = rows.any(|row| row.starts_with('❯') && row.contains("Yes, I trust"));
+        if !yes && typed.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
+            rig.types(&["Down"]);
+            typed = Some(Instant::now());
+        }
+        yes.then_some(())
+    });
+    rig.types(&["Enter"]);
+    // The second may reach the agent within its first turn, and the model does the newest wish.
+    rig.confirmed(2);
+    rig.made("made-second");
+    assert_eq!(rig.events("session.spawned").len(), 1);
+    close(&rig);
+}
+
+#[test]
+#[ignore = "needs the real program: scripts/test-harnesses"]
+fn di54_di29_a_busy_agent_a_limit_and_crashes() {
+    let Some(rig) = started() else { return };
+
+    // While a turn is in work, what comes is queued by the agent itself, in order.
+    rig.comment("Take your time: [[slow 4000]]");
+    rig.confirmed(2);
+    rig.comment("the first of two");
+    rig.comment("the second of two");
+    rig.confirmed(4);
+    // It looks idle between its turn and what it has queued.
+    rig.until("both came, in order", || {
+        let said = rig.model.conversation();
+        let (first, second) = (said.find("/4.md and do"), said.find("/5.md and do"));
+        (first.is_some() && first < second).then_some(())
+    });
+    rig.state("idle");
+
+    // A question of its own is a person's as well.
+    rig.comment("[[ask]]");
+    rig.confirmed(5);
+    rig.until("the question", || {
+        rig.screen().contains("Which colour?").then_some(())
+    });
+    rig.comment("Meanwhile [[run touch made-second]].");
+    rig.stays_held("dialog");
+    rig.types(&["Escape"]);
+    rig.confirmed(6);
+    rig.made("made-second");
+    rig.state("idle");
+
+    // A usage limit holds what comes, until a turn has gone well again.
+    rig.model.fail(429, "rate_limit_error");
+    rig.comment("this one meets the limit");
+    rig.confirmed(7);
+    rig.state("waiting");
+    rig.comment("After it [[run touch made-third]].");
+    rig.stays_held("usage-limit");
+    rig.model.mend();
+    rig.types(&["-l", "go on"]);
+    rig.types(&["Enter"]);
+    rig.confirmed(8);
+    rig.made("made-third");
+    rig.state("idle");
+
+    // The daemon is killed while a delivery is held; its successor delivers it, once.
+    rig.types(&["-l", "a thought"]);
+    rig.until("the draft", || {
+        rig.screen().contains("a thought").then_some(())
+    });
+    rig.comment("Over a crash [[run touch made-fourth]].");
+    rig.until("the hold", || {
+        let waiting = rig.json(&["deliveries", "list"]);
+        (waiting[0]["heldBecause"] == "draft").then_some(())
+    });
+    rig.crash(&rig.json(&["status"])["services"][0]["pid"]);
+    rig.types(&["C-u"]);
+    rig.ok(&["start"]);
+    rig.confirmed(9);
+    rig.made("made-fourth");
+    rig.state("idle");
+    assert!(rig.events("session.exited").is_empty());
+    assert!(rig.events("session.respawned").is_empty());
+
+    // The whole tmux server goes; the conversation does not.
+    let before = rig.session();
+    rig.tmux(&["kill-server"]);
+    rig.comment("Over another [[run touch made-fifth]].");
+    rig.confirmed(10);
+    rig.made("made-fifth");
+    let after = rig.session();
+    assert_eq!(after["harnessSessionId"], before["harnessSessionId"]);
+    assert!(rig.model.conversation().contains("/4.md and do"));
+    assert!(rig.events("delivery.uncertain").is_empty());
+    close(&rig);
+}
+
+/// Texts over what is pasted, the longest comment there can be, and one that no comment can be.
+fn long_texts(rig: &Rig, confirmed: usize) {
+    let words = |bytes: usize| -> String {
+        let numbered: String = (0..=bytes / 10).map(|n| format!("word{n:05} ")).collect();
+        format!("!{}\\", &numbered[..bytes - 2])
+    };
+    let lines = |bytes: usize| words(bytes).replace("5 word", "5\n\n/exit ");
+    let texts = [
+        words(3_400),
+        lines(60 << 10),
+        words(60 << 10),
+        words(65_536),
+    ];
+    for (at, text) in texts.iter().enumerate() {
+        rig.comment(text);
+        rig.confirmed(confirmed + at);
+        rig.until(&format!("long text {at}"), || {
+            heard(rig, text).then_some(())
+        });
+    }
+    let file = rig.path("body");
+    std::fs::write(&file, words(100 << 10)).unwrap();
+    let file = file.display().to_string();
+    let refused = rig.refused(&["tickets", "comment", ITEM, "--body-file", &file]);
+    assert!(refused.contains("65,536"), "{refused}");
+}
+
+/// Has the agent read exactly this in a mail, with its own tool for reading?
+fn heard(rig: &Rig, text: &str) -> bool {
+    let wanted = shown(text);
+    rig.model
+        .prompts()
+        .iter()
+        .any(|prompt| body_of(prompt).as_ref() == Some(&wanted))
+}
+
+/// The comment in what the agent read, from between the lines of the fence. Each line stands there
+/// behind its number.
+fn body_of(read: &str) -> Option<String> {
+    let lines = read.lines().map(|line| {
+        let numbered = line.trim_start_matches(' ').split_once(['→', '\t']);
+        let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+        numbered
+            .filter(|(n, _)| is_number(n))
+            .map_or(line, |(_, rest)| rest)
+    });
+    let fenced = lines.skip_while(|line| !line.ends_with(" BEGIN ====="));
+    let fenced = fenced
+        .skip(1)
+        .take_while(|line| !line.ends_with(" END ====="));
+    let json = fenced.collect::<Vec<_>>().join("\n");
+    let json: Value = serde_json::from_str(&json).ok()?;
+    if let Some(body) = json["body"].as_str() {
+        return Some(body.to_owned());
+    }
+    let line = |line: &Value| match line.as_array() {
+        Some(pieces) => pieces.iter().filter_map(Value::as_str).collect(),
+        None => line.as_str().unwrap_or_default().to_owned(),
+    };
+    let lines: Vec<String> = json["body_lines"].as_array()?.iter().map(line).collect();
+    Some(lines.join("\n"))
 }
 
 /// What IN-61 leaves of a text before it is quoted.

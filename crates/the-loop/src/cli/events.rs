@@ -1,6 +1,7 @@
 //! `events` (SE-67).
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 
 use the_loop_core::event::{Row, catalogue_json, catalogue_markdown, row};
 
@@ -78,7 +79,7 @@ pub fn run(cx: &mut Context, args: &EventsArgs) -> Ended {
         .follow(
             &filter,
             &cx.world.clock,
-            interrupt.flag(),
+            &|| interrupt.flag().load(Ordering::SeqCst) || cx.out.abandoned(),
             &mut sink,
             &mut note,
         )

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use the_loop_core::redact::visible;
 
@@ -59,6 +60,17 @@ impl Out {
     /// Has the reader gone (`| head`)? Then there is nobody to answer.
     pub fn closed(&self) -> bool {
         self.closed.get()
+    }
+
+    /// Has the reader gone, found out without writing? Who waits for something to print would else
+    /// wait on for nobody.
+    pub fn abandoned(&self) -> bool {
+        let stdout = io::stdout();
+        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+        let at_once = Timespec::default();
+        let answered = poll(&mut asked, Some(&at_once)).is_ok();
+        let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+        self.closed() || (answered && asked.iter().any(|fd| fd.revents().intersects(gone)))
     }
 
     /// Bytes of the answer.

@@ -86,6 +86,26 @@ fn ev25_follow_gives_what_comes_and_ends_with_the_interrupt() {
 }
 
 #[test]
+fn ev25_follow_ends_when_nobody_reads_it_any_more() {
+    use std::io::{BufRead, BufReader};
+    let home = Home::with("");
+    home.ok(&["tickets", "new", "--title", "one", "--no-wait"]);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_the-loop"))
+        .args(["events", "--follow"])
+        .env("HOME", home.path("home"))
+        .current_dir(home.path(""))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    reader.read_line(&mut String::new()).unwrap();
+    drop(reader);
+    // Nothing is written to the log meanwhile.
+    let ended = super::home::eventually("it ends", || child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0));
+}
+
+#[test]
 fn se63_se64_deliveries_are_listed_and_shown() {
     let home = Home::with("");
     let empty = home.run(&["deliveries", "list"]);

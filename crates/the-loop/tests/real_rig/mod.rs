@@ -18,7 +18,7 @@ pub const TARGET: &str = "loop-local-demo-hello-1";
 pub const SECRET: &str = "canary-of-the-environment-file";
 
 /// Longest wait for one thing; a real program on a busy machine takes its time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a hold is watched for a paste that must not come: several ticks of the supervision.
@@ -31,8 +31,8 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// `None`, said loudly, without the program.
-    pub fn new() -> Option<Self> {
+    /// With one more line of the section `routing`. `None`, said loudly, without the program.
+    pub fn new(routing: &str) -> Option<Self> {
         let Ok(claude) = std::env::var("THE_LOOP_TEST_CLAUDE") else {
             eprintln!(
                 "SKIPPED: THE_LOOP_TEST_CLAUDE does not name the program; see scripts/test-harnesses"
@@ -53,11 +53,11 @@ impl Rig {
         link(&claude, "claude");
         link(env!("CARGO_BIN_EXE_the-loop"), "the-loop");
         rig.make_repository();
-        rig.configure();
+        rig.configure(routing);
         Some(rig)
     }
 
-    fn configure(&self) {
+    fn configure(&self, routing: &str) {
         let root = self.path("home/.the-loop");
         let env = format!(
             "ANTHROPIC_BASE_URL={}\nANTHROPIC_AUTH_TOKEN={SECRET}\nDISABLE_AUTOUPDATER=1\n\
@@ -68,7 +68,7 @@ impl Rig {
             "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  defaultHarness: claude\n  \
              spawnOnUnmatched: labeled\n  harnessArgs: {{claude: [--permission-mode, acceptEdits]}}\n  \
              workspace: {{root: {work}}}\n  tmux: {{socketName: {socket}, holdMaxSeconds: 2}}\n  \
-             limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0}}\n\
+             {routing}\n  limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0}}\n\
              tracker: {{local: {{repos: {{demo/hello: {repo}}}}}}}\n",
             work = self.path("work").display(),
             socket = self.socket,
@@ -140,6 +140,13 @@ impl Rig {
         let done = self.program(args);
         assert!(done.status.success(), "{args:?}: {done:?}");
         String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Runs a command line that must fail; what it said.
+    pub fn refused(&self, args: &[&str]) -> String {
+        let done = self.program(args);
+        assert!(!done.status.success(), "{args:?}: {done:?}");
+        String::from_utf8(done.stderr).unwrap()
     }
 
     pub fn json(&self, args: &[&str]) -> Value {
@@ -227,6 +234,13 @@ impl Rig {
         words.extend(keys);
         let done = self.tmux(&words);
         assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Kills a process as a crash does.
+    pub fn crash(&self, pid: &Value) {
+        let pid = pid.to_string();
+        let killed = Command::new("kill").args(["-9", &pid]).output().unwrap();
+        assert!(killed.status.success(), "{killed:?}");
     }
 
     pub fn screen(&self) -> String {

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -66,16 +65,16 @@ impl Follower {
         self.at.as_ref().map(|place| place.base + place.offset)
     }
 
-    /// Gives each match as it comes, until `stop` is set or the sink breaks.
+    /// Gives each match as it comes, until `stop` says so or the sink breaks.
     pub fn follow(
         &mut self,
         filter: &Filter,
         clock: &Clock,
-        stop: &AtomicBool,
+        stop: &dyn Fn() -> bool,
         sink: &mut Sink<'_>,
         note: &mut dyn FnMut(FollowNote),
     ) -> Result<(), ReadFault> {
-        while !stop.load(Ordering::SeqCst) {
+        while !stop() {
             if self.poll(filter, sink, note)?.is_break() {
                 break;
             }

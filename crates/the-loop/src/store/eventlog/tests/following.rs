@@ -145,7 +145,7 @@ fn ev25_following_ends_when_it_is_told_to() {
         .follow(
             &Filter::default(),
             &place.world.clock,
-            &stop,
+            &|| stop.load(Ordering::SeqCst),
             &mut |record| {
                 seen.push(record.fields["count"].as_u64().unwrap());
                 // The next line comes while this one is shown.
@@ -161,11 +161,10 @@ fn ev25_following_ends_when_it_is_told_to() {
         .unwrap();
     assert_eq!(seen, [1, 2, 3, 4, 5]);
     log.emit(Source::Cli, swept(6));
-    let stop = AtomicBool::new(false);
     let broken = follower.follow(
         &Filter::default(),
         &place.world.clock,
-        &stop,
+        &|| false,
         &mut |_| ControlFlow::Break(()),
         &mut |_| {},
     );
