@@ -94,7 +94,7 @@ fn di54_a_ticket_from_start_to_close() {
 
     // Killed without a word; the next comment finds the same conversation.
     let before = rig.session();
-    rig.crash(&before["pid"]);
+    Rig::crash(&before["pid"]);
     rig.until("the end of the agent", || {
         rig.events("session.exited").pop()
     });
@@ -246,7 +246,7 @@ fn di54_di29_a_busy_agent_a_limit_and_crashes() {
         let waiting = rig.json(&["deliveries", "list"]);
         (waiting[0]["heldBecause"] == "draft").then_some(())
     });
-    rig.crash(&rig.json(&["status"])["services"][0]["pid"]);
+    Rig::crash(&rig.json(&["status"])["services"][0]["pid"]);
     rig.types(&["C-u"]);
     rig.ok(&["start"]);
     rig.confirmed(9);
@@ -271,7 +271,8 @@ fn di54_di29_a_busy_agent_a_limit_and_crashes() {
 /// Texts over what is pasted, the longest comment there can be, and one that no comment can be.
 fn long_texts(rig: &Rig, confirmed: usize) {
     let words = |bytes: usize| -> String {
-        let numbered: String = (0..=bytes / 10).map(|n| format!("word{n:05} ")).collect();
+        let numbered: Vec<String> = (0..=bytes / 10).map(|n| format!("word{n:05} ")).collect();
+        let numbered = numbered.concat();
         format!("!{}\\", &numbered[..bytes - 2])
     };
     let lines = |bytes: usize| words(bytes).replace("5 word", "5\n\n/exit ");

@@ -237,7 +237,7 @@ impl Rig {
     }
 
     /// Kills a process as a crash does.
-    pub fn crash(&self, pid: &Value) {
+    pub fn crash(pid: &Value) {
         let pid = pid.to_string();
         let killed = Command::new("kill").args(["-9", &pid]).output().unwrap();
         assert!(killed.status.success(), "{killed:?}");
