@@ -95,9 +95,15 @@ impl Performer<'_> {
     pub(super) fn submit(&mut self, buffer: &str) -> Sent {
         match self.view() {
             Ok(Some(view)) => {
-                let state = lock(&self.agent).state(self.now(), Some(&view));
-                if let Some(hold) = state.hold() {
+                let now = self.now();
+                let marker = self.job.as_ref().and_then(|row| row.marker.as_ref());
+                let mut agent = lock(&self.agent);
+                if let Some(hold) = agent.state(now, Some(&view)).hold() {
                     return Sent::LeftInComposer(hold);
+                }
+                // Somebody typed between the look and the paste: their words are not ours to submit.
+                if agent.composer(&view, now, marker) == Composer::Draft {
+                    return Sent::LeftInComposer(HoldReason::Draft);
                 }
             }
             Ok(None) => {

@@ -27,7 +27,7 @@ impl Engine {
             .is_some_and(|record| record.status == SessionStatus::Starting);
         if starting {
             return match self.settle_starting(held, gathered) {
-                Settled::Adopted | Settled::TakenBack => Progress::Again,
+                Settled::Adopted | Settled::Kept | Settled::TakenBack => Progress::Again,
                 Settled::Unknown => {
                     self.say_held(gathered, job, HoldReason::TmuxUnanswered);
                     Progress::Wait
@@ -217,6 +217,9 @@ impl Engine {
                 Ok(false) => self.settled_back(held, gathered),
                 Err(()) => Settled::Unknown,
             },
+            TmuxState::Dead | TmuxState::Absent if self.began_to_work(&performer, gathered) => {
+                self.keep_conversation(held, gathered)
+            }
             TmuxState::Dead | TmuxState::Absent => {
                 self.settle_carried(&performer);
                 self.settled_back(held, gathered)
@@ -260,6 +263,36 @@ impl Engine {
         }
     }
 
+    /// Did a first session take a prompt before it went? Then there is a conversation, and the record is
+    /// what leads to it and to the evidence: without the record the prompt would count as never sent.
+    fn began_to_work(&self, performer: &Performer<'_>, gathered: &Gathered) -> bool {
+        let spawn = gathered.record.as_ref().and_then(|r| r.spawn.as_ref());
+        let is_first = spawn.is_some_and(|spawn| spawn.previous.is_none());
+        let rows = self.0.parts.inbox.open_outcomes(&gathered.key);
+        let mut tried = rows
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|row| matches!(row.state, State::Sending | State::Pasted));
+        is_first
+            && tried.any(|row| match (&row.marker, row.intent_at) {
+                (Some(marker), Some(at)) => lock(&performer.agent).evidence(marker, at).is_some(),
+                (None, _) | (_, None) => false,
+            })
+    }
+
+    /// The session came up and went again: its conversation is resumed as any other (DI-39).
+    fn keep_conversation(&self, held: &ItemLock, gathered: &Gathered) -> Settled {
+        let Some(mut record) = gathered.record.clone() else {
+            return Settled::Unknown;
+        };
+        record.status = SessionStatus::Active;
+        record.spawn = None;
+        match self.0.registry.put(held, &gathered.slug, &record) {
+            Ok(_) => Settled::Kept,
+            Err(_) => Settled::Unknown,
+        }
+    }
+
     fn settled_back(&self, held: &ItemLock, gathered: &Gathered) -> Settled {
         let previous = gathered
             .record
@@ -281,6 +314,8 @@ impl Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     Adopted,
+    /// Nothing lives, but its conversation does.
+    Kept,
     TakenBack,
     Unknown,
 }

@@ -191,7 +191,7 @@ impl Engine {
             .is_some_and(|record| record.status == SessionStatus::Starting)
         {
             return match self.settle_starting(held, gathered) {
-                Settled::Adopted | Settled::TakenBack => Progress::Again,
+                Settled::Adopted | Settled::TakenBack | Settled::Kept => Progress::Again,
                 Settled::Unknown => self.hold(held, gathered, &row, HoldReason::TmuxUnanswered),
             };
         }

@@ -44,7 +44,12 @@ impl Engine {
                 (Err(_), _) => false,
             };
             match found.record.status {
-                SessionStatus::Starting => self.settle_at_start(found),
+                SessionStatus::Starting => {
+                    let kept = self.settle_at_start(found) == Some(Settled::Kept);
+                    if kept && settings.routing.tmux.recover_on_start {
+                        self.bring_back_later(found);
+                    }
+                }
                 SessionStatus::Active if gone && settings.routing.tmux.recover_on_start => {
                     self.bring_back_later(found);
                 }
@@ -79,24 +84,15 @@ impl Engine {
         }
     }
 
-    fn settle_at_start(&self, found: &Registered) {
-        let Ok(held) = self
-            .0
-            .locks
-            .item(&found.record.item, "recover", Patience::none())
-        else {
-            return;
-        };
-        let Ok(gathered) = self.gather(&held, &found.record.item, self.settings()) else {
-            return;
-        };
-        if gathered
+    /// What stays unknown is looked at again with the item's next delivery.
+    fn settle_at_start(&self, found: &Registered) -> Option<Settled> {
+        let item = &found.record.item;
+        let held = self.0.locks.item(item, "recover", Patience::none()).ok()?;
+        let gathered = self.gather(&held, item, self.settings()).ok()?;
+        gathered
             .live()
             .is_some_and(|record| record.status == SessionStatus::Starting)
-        {
-            // What stays unknown is looked at again with the item's next delivery.
-            let _: Settled = self.settle_starting(&held, &gathered);
-        }
+            .then(|| self.settle_starting(&held, &gathered))
     }
 
     /// Brings a conversation back without a word, on a worker of its own (DI-24). A failure is no loss:

@@ -21,6 +21,12 @@ impl Engine {
         error: &str,
     ) -> Progress {
         let gathered = &performer.gathered;
+        // An answer of tmux's that says nothing in words is told in ours: a failure has a reason.
+        let error = if error.is_empty() {
+            failure_words(why)
+        } else {
+            error
+        };
         let counts = why.costs_an_attempt();
         let will_retry = why.may_retry() && !(counts && Self::is_spent(gathered, job));
         let remedy = match why {
@@ -127,5 +133,18 @@ impl Engine {
         // A record that could not be taken back says `starting`; the next look settles it.
         let _ = restored;
         lock(&self.0.agents).remove(&gathered.key);
+    }
+}
+
+fn failure_words(why: SpawnFailure) -> &'static str {
+    match why {
+        SpawnFailure::OccupiedByOther => "a live session that is not ours holds the name",
+        SpawnFailure::NameTaken => "tmux says twice that the name is taken",
+        SpawnFailure::Workspace { .. } => "there is no checkout",
+        SpawnFailure::Record => "the session record could not be written",
+        SpawnFailure::Harness { .. } => "the harness could not be prepared",
+        SpawnFailure::Refused => "tmux refused the session",
+        SpawnFailure::Unanswered => "tmux gave no answer, and no session is there",
+        SpawnFailure::DiedAtOnce => "the harness ended before it was ready",
     }
 }

@@ -272,7 +272,7 @@ impl Adapter {
             .collect();
         match marker {
             _ if text.is_empty() => Composer::Empty,
-            Some(marker) if text.contains(marker.as_str()) => Composer::Ours,
+            Some(marker) if is_our_text(&text, marker) => Composer::Ours,
             Some(_) | None => Composer::Draft,
         }
     }
@@ -284,4 +284,11 @@ impl Adapter {
             Self::Demo => Some(place.demo_transcript.clone()),
         }
     }
+}
+
+/// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was
+/// switched on, make the whole a draft. What has scrolled out above is taken for ours. No white space.
+fn is_our_text(text: &str, marker: &Marker) -> bool {
+    text.split_once(marker.as_str())
+        .is_some_and(|(before, _)| "the-loopdelivery".ends_with(before))
 }

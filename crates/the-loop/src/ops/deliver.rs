@@ -231,7 +231,7 @@ fn look(desk: &Desk, inbox: &Inbox, seq: Seq) -> Result<Option<Outcome>, OpError
     };
     let passes = deed(row);
     let open = inbox.open_outcomes(&row.key).map_err(|e| inbox_error(&e))?;
-    let ahead = open.iter().filter(|other| {
+    let mut ahead = open.iter().filter(|other| {
         let before = other.seq < seq;
         match (other.state, deed(other)) {
             (State::Queued, true) => before || (!passes && other.seq != seq),
@@ -239,7 +239,7 @@ fn look(desk: &Desk, inbox: &Inbox, seq: Seq) -> Result<Option<Outcome>, OpError
             _ => false,
         }
     });
-    Ok(ahead.filter_map(|ahead| of_row(desk, ahead)).next())
+    Ok(ahead.find_map(|ahead| of_row(desk, ahead)))
 }
 
 fn of_row(desk: &Desk, row: &OutcomeRow) -> Option<Outcome> {

@@ -29,7 +29,7 @@ pub fn check(files: &[Text]) -> Vec<String> {
     let patterns = [
         (r"\b(?:todo|unimplemented)!\(", "unfinished code"),
         (
-            r"(?:^|[^\w.:$}-])/(?:work|root|home/(?:ubuntu|runner))(?:/\w|\b)",
+            r"(?:^|[^\w.:$}~-])/(?:work|root|home/(?:ubuntu|runner))(?:/\w|\b)",
             "a path of one machine",
         ),
         (

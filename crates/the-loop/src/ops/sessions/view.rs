@@ -11,6 +11,7 @@ use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
 use crate::harness::adapter::{Adapter, Place};
+use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::ops::desk::Desk;
 use crate::process::NoAnswer;
@@ -118,7 +119,16 @@ impl Panes {
         } else {
             AgentState::Unknown
         };
-        let seen = observed(desk, slug, record, title.as_deref());
+        let mut seen = observed(desk, slug, record, title.as_deref(), None);
+        // A question before the first hook shows on the screen alone.
+        if seen.is_none()
+            && let Some(target) = record.target()
+            && let Ok(Some(view)) = self.server(record).view(&target)
+        {
+            let now = desk.world.clock.now();
+            let screen = ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now);
+            seen = observed(desk, slug, record, None, Some(&screen));
+        }
         View {
             tmux: TmuxState::Live,
             state: seen.map_or(silent, |(state, _)| state),
@@ -127,12 +137,13 @@ impl Panes {
     }
 }
 
-/// What hooks, transcript and title say of a live agent.
+/// What hooks, transcript, title and screen say of a live agent.
 fn observed(
     desk: &Desk,
     slug: &Slug,
     record: &SessionRecord,
     title: Option<&str>,
+    screen: Option<&ScreenView>,
 ) -> Option<(AgentState, Timestamp)> {
     let adapter = Adapter::by_name(&record.harness)?;
     let env = crate::settings::pane_environment(&desk.world, desk.settings(), &[]);
@@ -151,7 +162,7 @@ fn observed(
         .map_or(record.created_at, |spawn| spawn.at);
     let mut watch = Watch::new(adapter, place, launched_at);
     let pid = record.pid;
-    watch.look(&desk.world, pid, title, None);
+    watch.look(&desk.world, pid, title, screen);
     watch.state().map(|seen| (seen.state, seen.at))
 }
 

@@ -1,0 +1,21 @@
+//! From a signed webhook to the agent that has it, with nothing replaced: the built program, real HTTP, real
+//! tmux on a private socket, real git. One file for each way in which it could go wrong.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, arranges files and programs itself, and says what it measured"
+)]
+
+mod control;
+mod hold;
+mod http;
+mod kill;
+mod order;
+mod payload;
+mod rig;
+mod root;
+mod secret;
+mod text;
+mod wrapper;
