@@ -33,7 +33,7 @@ use crate::fuse::{Blow, Fuse};
 /// One look at everything takes this long.
 const TICK: Duration = Duration::from_secs(1);
 /// How long a wait may take by the wall clock.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One run of the program.
 #[derive(Debug)]

@@ -31,6 +31,8 @@ pub struct Mood {
     pub busy: Duration,
     /// So many of the next starts end at once.
     pub exit_at_once: u32,
+    /// So many of the next starts take their first prompt and end.
+    pub exit_with_prompt: u32,
     /// Banner, composer and first hook come this late.
     pub slow_start: Duration,
     /// No hook is called: the transcript alone tells.
@@ -165,14 +167,13 @@ impl FakeAgent {
     /// One key.
     pub fn key(&mut self, key: char, mood: &mut Mood) {
         match (self.turn.clone(), key) {
-            (Turn::NotStarted { .. }, _) => {}
             (Turn::Asking { prompt }, 'y' | 'n') => {
                 self.turn = Turn::None;
                 if let Some(prompt) = prompt {
                     self.work(prompt, mood);
                 }
             }
-            (Turn::Asking { .. }, _) => {}
+            (Turn::NotStarted { .. } | Turn::Asking { .. }, _) => {}
             (Turn::None | Turn::Working { .. }, '\r') => self.submit(mood),
             (Turn::None | Turn::Working { .. }, '\u{3}') => self.composer.clear(),
             (Turn::None | Turn::Working { .. }, key) => self.composer.push(key),

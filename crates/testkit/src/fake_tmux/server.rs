@@ -315,6 +315,10 @@ impl Server {
         match FakeAgent::start(&self.clock, &session.argv, &session.env, &mut self.mood) {
             Ok(mut agent) => {
                 agent.progress(&mut self.mood);
+                if self.mood.exit_with_prompt > 0 {
+                    self.mood.exit_with_prompt -= 1;
+                    session.dead = Some(1);
+                }
                 session.agent = Some(agent);
             }
             Err(words) => self.exit(name, 1, words),

@@ -2,7 +2,7 @@
 
 use the_loop_core::confirm::By;
 use the_loop_core::delivery::{Effect, State};
-use the_loop_core::dispatch::{HoldReason, Trouble, Verdict};
+use the_loop_core::dispatch::{HoldReason, SpawnFailure, Trouble, Verdict};
 use the_loop_core::event::{
     ConfirmedBy as ByWord, ControlEffect, DispatchDropReason, DispatchVia, LogEvent, ReactionState,
     SucceededState, UncertainNext, UncertainReason, UnconfirmedNext,
@@ -43,6 +43,11 @@ impl Engine {
             self.leaves_the_line(job.seq);
         }
         let error = performer.error.clone().unwrap_or_default();
+        if ended_in_launch(verdict)
+            && let Some(by) = performer.evidence(&job)
+        {
+            return self.ended_with_it(&performer, &job, by);
+        }
         match verdict {
             Verdict::Confirmed { by, averted, .. } => {
                 if averted {
@@ -240,6 +245,18 @@ impl Engine {
             next,
         });
     }
+}
+
+/// Did the launched process end before it was up?
+fn ended_in_launch(verdict: Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::ResumeFailed
+            | Verdict::SpawnFailed {
+                why: SpawnFailure::DiedAtOnce,
+                ..
+            }
+    )
 }
 
 fn trouble_words(trouble: Trouble, error: &str) -> String {

@@ -1,5 +1,6 @@
 //! Spawns that came to nothing (DI-22, DI-23, DI-39).
 
+use the_loop_core::confirm::By;
 use the_loop_core::delivery::State;
 use the_loop_core::dispatch::SpawnFailure;
 use the_loop_core::event::LogEvent;
@@ -57,6 +58,30 @@ impl Engine {
             return self.abandon(performer.held, gathered, job, error);
         }
         self.try_failed(performer.held, gathered, job, error, counts)
+    }
+
+    /// The process took its prompt and ended before it was up. The agent has the prompt, so it is not
+    /// sent again (P2); the conversation stays, and the next delivery resumes it (P6).
+    pub(super) fn ended_with_it(&self, performer: &Performer<'_>, job: &Job, by: By) -> Progress {
+        let mut gathered = performer.gathered.clone();
+        if let Some(record) = &mut gathered.record {
+            let previous = record.spawn.take().and_then(|spawn| spawn.previous);
+            record.status = match previous {
+                Some(SessionStatus::Paused) => SessionStatus::Paused,
+                Some(SessionStatus::Starting | SessionStatus::Active | SessionStatus::Closed)
+                | None => SessionStatus::Active,
+            };
+            if self
+                .0
+                .registry
+                .put(performer.held, &gathered.slug, record)
+                .is_err()
+            {
+                // The row stays as it is and the journal too: both are looked at again.
+                return Progress::Wait;
+            }
+        }
+        self.confirmed(performer.held, &gathered, job, by)
     }
 
     /// The old conversation did not come up: a fresh one follows at once (DI-39).

@@ -91,6 +91,37 @@ fn di39_a_lost_conversation_is_followed_by_a_fresh_one() {
 }
 
 #[test]
+fn p2_p6_a_prompt_that_was_taken_by_a_process_that_ended_at_once_is_not_sent_again() {
+    for first in [true, false] {
+        let sim = Simulator::running("", "");
+        if !first {
+            started(&sim);
+            sim.tmux.agent_dies(&target(ITEM));
+        }
+        sim.tmux.server(|server| server.mood.exit_with_prompt = 1);
+        let id = if first { "start" } else { "c" };
+        let body = if first { "the-loop start" } else { "Words." };
+        send(&sim, &comment(id, body));
+        confirmed(&sim, id);
+        send(&sim, &comment("next", "More words."));
+        confirmed(&sim, "next");
+        let respawned = sim.told("session.respawned");
+        assert_eq!(
+            respawned.last().unwrap()["resumed"],
+            true,
+            "{}",
+            story(&sim)
+        );
+        assert_eq!(
+            sim.told("session.resume_failed").len(),
+            0,
+            "{}",
+            story(&sim)
+        );
+    }
+}
+
+#[test]
 fn di24_a_reboot_brings_the_conversation_back_without_a_word() {
     let mut sim = Simulator::running("", "");
     started(&sim);
