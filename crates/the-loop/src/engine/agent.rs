@@ -109,6 +109,13 @@ impl Agent {
         self.watch.as_ref().is_some_and(Watch::transcript_read)
     }
 
+    /// Does the transcript hold this marker anywhere, also where it proves nothing?
+    pub fn mentions(&self, marker: &Marker) -> bool {
+        self.watch
+            .as_ref()
+            .is_some_and(|watch| watch.mentions(&self.world, marker))
+    }
+
     /// When the newest turn began.
     pub fn last_turn_at(&self) -> Option<Timestamp> {
         self.watch.as_ref().and_then(Watch::last_turn_at)

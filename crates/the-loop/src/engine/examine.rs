@@ -72,6 +72,11 @@ impl Engine {
         match confirm::examine(&attempt) {
             Examined::Confirmed(by) => self.confirmed(held, gathered, job, by),
             Examined::Submit => self.submit_ours(&mut performer, job, attempt.state),
+            // A marker that somebody's words were put before confirms nothing, and its absence is not
+            // proved either: a person may have submitted it with a draft of theirs.
+            Examined::SendAgain if is_mentioned(&performer, job) => {
+                self.uncertain(held, gathered, job)
+            }
             Examined::SendAgain => {
                 self.resolved_not_sent(gathered, job);
                 let again = OutcomeChange::to(State::Queued).reason("not-sent");
@@ -318,6 +323,11 @@ pub(super) enum Settled {
     Kept,
     TakenBack,
     Unknown,
+}
+
+fn is_mentioned(performer: &Performer<'_>, job: &Job) -> bool {
+    let marker = job.marker.as_ref();
+    marker.is_some_and(|marker| lock(&performer.agent).mentions(marker))
 }
 
 fn is_kept_from_it(state: AgentState) -> bool {

@@ -83,6 +83,9 @@ pub enum Entry {
     },
 }
 
+/// Bytes searched at a time.
+const SEARCH_BYTES: u64 = 256 << 10;
+
 /// A transcript's size and last change: whether it grows (DI-32).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
@@ -123,6 +126,34 @@ impl TranscriptTail {
     /// Size and last change at the last look; zeros when there is no file.
     pub fn growth(&self) -> Growth {
         self.growth
+    }
+
+    /// Does the file hold this text anywhere, in whosever words? A marker that a person's own words were
+    /// put before is at no line's beginning, and its prompt was taken all the same.
+    pub fn mentions(&self, disk: &dyn Disk, text: &str) -> io::Result<bool> {
+        let mut window = Vec::new();
+        let mut offset = 0;
+        loop {
+            let chunk = match disk.read_from(&self.path, offset, SEARCH_BYTES) {
+                Ok(chunk) => chunk,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(e) => return Err(e),
+            };
+            if chunk.is_empty() {
+                return Ok(false);
+            }
+            offset += chunk.len() as u64;
+            window.extend_from_slice(&chunk);
+            if window
+                .windows(text.len().max(1))
+                .any(|at| at == text.as_bytes())
+            {
+                return Ok(true);
+            }
+            // What may be the first part of the text stays for the next chunk.
+            let kept = window.len().saturating_sub(text.len().saturating_sub(1));
+            window.drain(..kept);
+        }
     }
 
     /// The entries that came since the last look. A file that is not there has none; lines that mean

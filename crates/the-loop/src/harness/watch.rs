@@ -272,6 +272,14 @@ impl Watch {
         self.prompt_hook_heard
     }
 
+    /// Does the transcript hold this marker anywhere? What cannot be read may (DI-43).
+    pub fn mentions(&self, world: &World, marker: &Marker) -> bool {
+        self.transcript.as_ref().is_some_and(|transcript| {
+            let found = transcript.mentions(&*world.disk, marker.as_str());
+            found.unwrap_or(true)
+        })
+    }
+
     /// When the newest turn began, as hooks and transcript tell.
     pub fn last_turn_at(&self) -> Option<Timestamp> {
         self.last_turn_at

@@ -123,6 +123,30 @@ fn di28_a_dialog_between_paste_and_submit_keeps_the_text_unsubmitted() {
 }
 
 #[test]
+fn p2_our_text_that_a_person_submitted_behind_words_of_theirs_is_not_sent_again() {
+    let sim = ready();
+    let name = target(ITEM);
+    sim.tmux.server(|server| server.mood.ask_after_paste = true);
+    send(&sim, &comment("c", "Words."));
+    assert!(sim.tick_until(10, |sim| sim.stands("c") == "sending"));
+    let ours = sim.tmux.composer(&name);
+    sim.tmux.types(&name, "n");
+    sim.tmux.types(&name, "\u{3}");
+    sim.tmux.types(&name, &format!("a thought {ours}\r"));
+    let over = sim.tick_until(400, |sim| sim.stands("c").starts_with("uncertain"));
+    assert!(over, "{}\n{}", sim.stands("c"), story(&sim));
+    assert_eq!(sim.count("delivery.uncertain", "next", "operator"), 1);
+    assert_eq!(
+        sim.taken().iter().filter(|id| *id == "c").count(),
+        0,
+        "{}",
+        story(&sim)
+    );
+    send(&sim, &comment("d", "More."));
+    taken_once(&sim, "d");
+}
+
+#[test]
 fn di29_a_swallowed_submit_is_given_again_once() {
     let sim = ready();
     sim.tmux.server(|server| server.mood.swallow = 1);

@@ -1,7 +1,9 @@
 //! `sessions list` (SE-29).
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
-use the_loop_core::ids::{Slug, WorkItemRef};
+use the_loop_core::ids::{ItemKey, Slug, WorkItemRef};
 use the_loop_core::record::{Control, SessionRecord};
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
@@ -98,8 +100,15 @@ impl Line {
 pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
     let listing = desk.registry().list();
     let listing = listing.map_err(|e| OpError::failed("cannot list the session records", &e))?;
-    let portable = desk.portable();
-    let control = |item: &WorkItemRef| portable.control(item).ok().flatten();
+    // Read once: a look-up reads the whole directory, and there may be thousands (SE-16).
+    let portable = desk.portable().list();
+    let portable = portable.map_err(|e| OpError::failed("cannot list the portable records", &e))?;
+    let wishes: HashMap<ItemKey, Control> = portable
+        .records
+        .into_iter()
+        .filter_map(|entry| Some((entry.record.item.key(), entry.record.control()?)))
+        .collect();
+    let control = |item: &WorkItemRef| wishes.get(&item.key()).cloned();
     let mut panes = Panes::new(desk);
     let mut all = Sessions {
         lines: Vec::new(),
