@@ -298,10 +298,10 @@ impl Adapter {
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
-                // Something is in it, and where it stands is not known: with our marker on the screen
-                // it may be our text, or somebody's below an earlier prompt of ours.
-                Some(marker) if screen.holds(marker.as_str()) => Composer::Unknown,
-                Some(_) | None => Composer::Draft,
+                // Something is in it, and whether that is ours cannot be told: what was pasted may have
+                // scrolled away, and somebody's words may stand below an earlier prompt of ours.
+                Some(_) => Composer::Unknown,
+                None => Composer::Draft,
             };
         }
         let Some(rows) = self.input_line(screen) else {

@@ -9,6 +9,7 @@
 )]
 
 mod control;
+mod harness;
 mod hold;
 mod http;
 mod kill;
