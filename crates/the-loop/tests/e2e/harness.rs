@@ -69,7 +69,9 @@ fn listed(rig: &Rig, number: u64) -> Value {
 /// Ends the process in the pane and waits until it is gone.
 fn end_agent(rig: &Rig, number: u64) {
     let pid = rig.pane_pid(number);
-    let killed = std::process::Command::new("kill").args(["-9", &pid]).status();
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &pid])
+        .status();
     assert!(killed.unwrap().success());
     let gone = || !std::path::Path::new(&format!("/proc/{pid}")).exists();
     rig.until("the end of the agent", || gone().then_some(()));
@@ -112,7 +114,9 @@ fn di33_a_declared_harness_is_spawned_prompted_and_resumed() {
     end_agent(&rig, 1);
     let third = rig.say(1, "are you there?");
     rig.confirmed(&third);
-    let back = rig.event("session.respawned", |e| e["work_item"] == "github:octo/repo#1");
+    let back = rig.event("session.respawned", |e| {
+        e["work_item"] == "github:octo/repo#1"
+    });
     assert_eq!(back["resumed"], true, "{back}");
     assert_eq!(back["harness"], "twin");
     assert_eq!(listed(&rig, 1)["harnessSessionId"], id.as_str());
@@ -218,7 +222,10 @@ fn di29_a_harness_that_cannot_confirm_ends_at_pasted_and_is_marked() {
     let rig = rig("  harnesses:\n    mute: {command: cat}\n    \
                    echoing: {command: cat, confirm: 'screen:the-loop delivery dlv-'}\n");
     rig.up();
-    for (number, name, reason) in [(1, "mute", "no-confirmation"), (2, "echoing", "screen-seen")] {
+    for (number, name, reason) in [
+        (1, "mute", "no-confirmation"),
+        (2, "echoing", "screen-seen"),
+    ] {
         let id = start_with(&rig, number, &[&format!("harness:{name}")]);
         let done = rig.event("dispatch.succeeded", |e| e["delivery_id"] == id.as_str());
         assert_eq!(done["state"], "pasted", "{done}");
@@ -232,7 +239,10 @@ fn di29_a_harness_that_cannot_confirm_ends_at_pasted_and_is_marked() {
     }
     let done = rig.program(&["sessions", "list"]).output().unwrap();
     let table = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(table.contains("mute*") && table.contains("echoing*"), "{table}");
+    assert!(
+        table.contains("mute*") && table.contains("echoing*"),
+        "{table}"
+    );
     let notes = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(notes.contains("note: mute: it does not prove"), "{notes}");
     assert!(rig.events("delivery.confirmed").is_empty());
@@ -250,7 +260,11 @@ fn di33_a_label_that_names_no_harness_starts_nothing_and_is_said_once() {
     rig.up();
     for (number, labels, words) in [
         (1, &["harness:nobody"][..], "names no harness"),
-        (2, &["harness:demo", "harness:claude"][..], "more than one label"),
+        (
+            2,
+            &["harness:demo", "harness:claude"][..],
+            "more than one label",
+        ),
     ] {
         let id = start_with(&rig, number, labels);
         let item = format!("github:octo/repo#{number}");
@@ -275,7 +289,10 @@ fn di33_a_repository_has_its_harness_and_a_missing_program_is_said_with_its_reme
     assert_eq!(failed["harness"], "ghost", "{failed}");
     assert_eq!(failed["error"], "no-such-program-here is not on PATH");
     let remedy = failed["remedy"].as_str().unwrap();
-    assert!(remedy.contains("routing.harnesses.ghost.command"), "{failed}");
+    assert!(
+        remedy.contains("routing.harnesses.ghost.command"),
+        "{failed}"
+    );
     rig.event("delivery.abandoned", |e| e["delivery_id"] == id.as_str());
     assert_eq!(rig.events("session.spawn_failed").len(), 1, "no storm");
     // A label goes over the repository's harness.
@@ -288,7 +305,13 @@ fn di33_a_repository_has_its_harness_and_a_missing_program_is_said_with_its_reme
 fn di33_cursor_is_registered_by_id_and_what_it_cannot_do_is_said() {
     let rig = rig("");
     let done = rig
-        .program(&["sessions", "register", "github:octo/repo#9", "--harness", "cursor"])
+        .program(&[
+            "sessions",
+            "register",
+            "github:octo/repo#9",
+            "--harness",
+            "cursor",
+        ])
         .args(["--harness-session-id", "0f1e2d3c-4b5a"])
         .output()
         .unwrap();
@@ -297,7 +320,10 @@ fn di33_cursor_is_registered_by_id_and_what_it_cannot_do_is_said() {
         String::from_utf8_lossy(&done.stderr),
     );
     assert!(done.status.success(), "{err}");
-    assert!(out.contains("registered github:octo/repo#9 -> cursor:0f1e2d3c"), "{out}");
+    assert!(
+        out.contains("registered github:octo/repo#9 -> cursor:0f1e2d3c"),
+        "{out}"
+    );
     assert!(err.contains("note: cursor: it does not prove"), "{err}");
     assert_eq!(listed(&rig, 9)["confirms"], "none");
 }
