@@ -134,7 +134,8 @@ impl Rig {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // As given: another version of tmux may stand first on it.
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
             .env("LANG", "C.UTF-8")
             .env("TMUX_TMPDIR", self.path("tmux"))
