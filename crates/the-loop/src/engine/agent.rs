@@ -17,7 +17,7 @@ use crate::harness::adapter::{Adapter, Place};
 use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::settings::{pane_environment, read_env_file};
-use crate::tmux::View;
+use crate::tmux::{PaneId, View};
 use crate::world::World;
 
 /// What `status` and `sessions list` show of an agent.
@@ -36,6 +36,8 @@ pub(super) struct Agent {
     adapter: Adapter,
     watch: Option<Watch>,
     pid: Option<i32>,
+    /// Where it sits, as it was last seen there.
+    pub pane: Option<PaneId>,
     /// The record this watches, to notice that it was replaced.
     conversation: String,
     /// What the supervisor last said about it.
@@ -51,6 +53,8 @@ pub(super) struct Said {
     pub exited: bool,
     pub malformed: usize,
     pub hooks_silent: bool,
+    /// Its pane was not among those of its session at the last look.
+    pub out_of_sight: bool,
 }
 
 impl Agent {
@@ -64,6 +68,7 @@ impl Agent {
             adapter,
             watch: place.map(|place| Watch::new(adapter, place, launched_at)),
             pid: record.pid,
+            pane: None,
             conversation: record.harness_session_id.clone(),
             said: Said::default(),
         }
@@ -175,6 +180,7 @@ impl Engine {
                 adapter,
                 watch: None,
                 pid: None,
+                pane: None,
                 conversation: String::new(),
                 said: Said::default(),
             },

@@ -6,6 +6,7 @@ use the_loop_core::confirm::{By, Composer};
 use the_loop_core::delivery::State;
 use the_loop_core::dispatch::{Confirmation, HoldReason, Observed, Sent};
 use the_loop_core::event::{LogEvent, SilentNext, UnconfirmedNext};
+use the_loop_core::probe::TmuxState;
 use the_loop_core::time::Timestamp;
 
 use super::item::Job;
@@ -19,21 +20,35 @@ impl Performer<'_> {
     pub(super) fn observe(&mut self) -> Observed {
         let view = match self.view() {
             Err(()) => return Observed::Unanswered,
-            Ok(None) => return Observed::Gone,
+            Ok(None) => return self.without_a_pane(),
             Ok(Some(view)) => view,
         };
         if view.pane.dead {
-            return Observed::Gone;
+            return if view.others_live {
+                Observed::MustWait(HoldReason::NotReady)
+            } else {
+                Observed::Gone
+            };
         }
         if view.pane.in_mode {
             let writable = view.clients.iter().any(|client| !client.read_only);
-            if writable || self.tmux.leave_mode(&self.target).is_err() {
+            if writable || self.tmux.leave_mode(&self.spot()).is_err() {
                 return Observed::MustWait(HoldReason::CopyMode);
             }
         }
         match self.must_wait(&view) {
             Some(reason) => Observed::MustWait(reason),
             None => Observed::CanTake,
+        }
+    }
+
+    /// The agent is gone and its session is not: somebody opened a pane of their own in it, which is neither
+    /// written into nor ended.
+    fn without_a_pane(&self) -> Observed {
+        match self.tmux.probe(&self.target) {
+            TmuxState::Live => Observed::MustWait(HoldReason::NotReady),
+            TmuxState::Dead | TmuxState::Absent => Observed::Gone,
+            TmuxState::Unknown => Observed::Unanswered,
         }
     }
 
@@ -48,15 +63,10 @@ impl Performer<'_> {
             return Some(hold);
         }
         let quiet = i64::from(self.gathered.settings.routing.tmux.typing_hold_seconds) * 1000;
-        let typing = view
-            .clients
-            .iter()
-            .any(|client| !client.read_only && now.unix_ms() - client.active_at * 1000 < quiet);
+        let typing = view.clients.iter().any(|client| {
+            client.here && !client.read_only && now.unix_ms() - client.active_at * 1000 < quiet
+        });
         typing.then_some(HoldReason::Typing)
-    }
-
-    pub(super) fn view(&self) -> Result<Option<View>, ()> {
-        self.tmux.view(&self.target).map_err(|_| ())
     }
 
     pub(super) fn send(&mut self) -> Sent {
@@ -76,7 +86,7 @@ impl Performer<'_> {
         if !self.mark_sending() {
             return Sent::NotPasted;
         }
-        match self.tmux.paste(&self.target, marker.as_str(), &text) {
+        match self.tmux.paste(&self.spot(), marker.as_str(), &text) {
             Ok(()) => {}
             Err(TmuxError::Refused(words)) => {
                 self.error = Some(words);
@@ -115,7 +125,7 @@ impl Performer<'_> {
                 return Sent::Unanswered;
             }
         }
-        match self.tmux.submit(&self.target, buffer) {
+        match self.tmux.submit(&self.spot(), buffer) {
             Ok(()) => {
                 self.mark_pasted();
                 Sent::Submitted
