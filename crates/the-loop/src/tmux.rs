@@ -4,6 +4,7 @@
 //! nothing about the world, and nothing is ever killed for it.
 
 mod read;
+mod respawn;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +20,7 @@ use crate::world::World;
 
 use read::{CLIENT_FORMAT, PANE_FORMAT, read_panes, read_view, state_of};
 pub use read::{Client, Pane, PaneId, Snapshot, View, agent_pane};
+pub use respawn::Respawned;
 
 /// Names of our environment that a tmux server may see. It keeps what it was started with for ever, so
 /// it gets nothing that could be a secret (DI-20).
@@ -49,6 +51,16 @@ pub struct Spot {
     pub target: TmuxTarget,
     /// The pane in it; the one in front where it is not known.
     pub pane: Option<PaneId>,
+}
+
+impl Spot {
+    /// This pane of this session.
+    pub fn of(target: &TmuxTarget, pane: &Pane) -> Self {
+        Self {
+            target: target.clone(),
+            pane: Some(pane.id),
+        }
+    }
 }
 
 impl From<&TmuxTarget> for Spot {

@@ -33,6 +33,12 @@ pub struct Session {
     /// Exit status of a dead pane.
     pub dead: Option<i32>,
     pub in_mode: bool,
+    /// Number of its pane.
+    pub pane: u32,
+    /// The pane stays when its process ends, whatever the server says.
+    pub kept: bool,
+    /// Nobody can read its process's environment.
+    pub secretive: bool,
     pub clients: Vec<FakeClient>,
     pub last_words: Vec<String>,
     /// The agent in it; a pane that runs something else has none.
@@ -54,6 +60,8 @@ pub struct Server {
     pub violations: Vec<String>,
     /// Names of sessions made, in order.
     pub made: Vec<String>,
+    /// Names of sessions whose process was replaced, in order.
+    pub respawned: Vec<String>,
     /// Every command, in words.
     pub log: Vec<String>,
     buffers: BTreeMap<String, Vec<u8>>,
@@ -73,6 +81,7 @@ impl Server {
             remain_on_exit: true,
             violations: Vec::new(),
             made: Vec::new(),
+            respawned: Vec::new(),
             log: Vec::new(),
             buffers: BTreeMap::new(),
             pids: 40_000,
@@ -222,7 +231,23 @@ impl Server {
                 session.in_mode = false;
                 nothing
             }
-            "set-option" => nothing,
+            "set-option" => {
+                if words.contains(&"-p") {
+                    session.kept = words.last() == Some(&"on");
+                }
+                nothing
+            }
+            "display-message" => (0, format!("{}\n", session.process.pid), String::new()),
+            "respawn-pane" => {
+                if session.dead.is_none() && self.mood.stubborn {
+                    self.violations
+                        .push(format!("the old process of {target} lives on"));
+                }
+                let argv = words.iter().position(|word| *word == "--");
+                let argv = argv.map_or(&[][..], |at| &words[at + 1..]);
+                self.respawn(target, argv);
+                nothing
+            }
             "kill-session" => {
                 if session.dead.is_none() {
                     self.violations
@@ -246,8 +271,8 @@ impl Server {
         self.made.push(name.to_owned());
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
         let pid = self.add(name, cwd.into(), argv, BTreeMap::new());
-        self.become_harness(name);
         let pane = self.sessions[name].pane();
+        self.become_harness(name);
         (0, format!("{pid} {pane}\n"), String::new())
     }
 
@@ -271,12 +296,33 @@ impl Server {
             cwd,
             dead: None,
             in_mode: false,
+            pane: self.pids.unsigned_abs(),
+            kept: false,
+            secretive: false,
             clients: Vec::new(),
             last_words: Vec::new(),
             agent: None,
         };
         self.sessions.insert(name.to_owned(), session);
         self.pids
+    }
+
+    /// Another process in the pane of a session.
+    fn respawn(&mut self, name: &str, argv: &[&str]) {
+        self.pids += 1;
+        let process = ProcessId {
+            pid: self.pids,
+            started: u64::from(self.pids.unsigned_abs()) * 7,
+        };
+        if let Some(session) = self.sessions.get_mut(name) {
+            session.process = process;
+            session.argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            session.dead = None;
+            session.agent = None;
+            session.last_words.clear();
+        }
+        self.respawned.push(name.to_owned());
+        self.become_harness(name);
     }
 
     /// What `pane-exec` does: reads the launch file, removes it, becomes the program.
@@ -323,7 +369,7 @@ impl Server {
             session.dead = Some(code);
             session.agent = None;
             session.last_words.push(words);
-            if !self.remain_on_exit {
+            if !self.remain_on_exit && !session.kept {
                 self.sessions.remove(name);
             }
         }
@@ -362,7 +408,7 @@ impl Server {
 impl Session {
     /// The number of its pane.
     fn pane(&self) -> String {
-        format!("%{}", self.process.pid)
+        format!("%{}", self.pane)
     }
 }
 
@@ -390,6 +436,8 @@ fn pane_row(format: &str, name: &str, session: &Session) -> String {
         .replace("#{pane_dead_status}", &status)
         .replace("#{pane_in_mode}", flag(session.in_mode))
         .replace("#{pane_id}", &session.pane())
+        .replace("#{pane_width}", "200")
+        .replace("#{pane_height}", "50")
         .replace("#{pane_title}", &title.unwrap_or_default());
     format!("{row}\n")
 }

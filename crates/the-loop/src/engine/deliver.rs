@@ -62,11 +62,8 @@ impl Performer<'_> {
         if let Some(hold) = agent.composer(view, now, None).hold() {
             return Some(hold);
         }
-        let quiet = i64::from(self.gathered.settings.routing.tmux.typing_hold_seconds) * 1000;
-        let typing = view.clients.iter().any(|client| {
-            client.here && !client.read_only && now.unix_ms() - client.active_at * 1000 < quiet
-        });
-        typing.then_some(HoldReason::Typing)
+        let quiet = self.gathered.settings.routing.tmux.typing_hold_seconds;
+        view.is_typed_into(now, quiet).then_some(HoldReason::Typing)
     }
 
     pub(super) fn send(&mut self) -> Sent {
@@ -98,11 +95,12 @@ impl Performer<'_> {
             }
         }
         self.clock().wait(self.adapter.declaration().submit_delay);
-        self.submit(&marker.to_string())
+        self.submit(marker.as_str(), Some(&text))
     }
 
-    /// Looks again, then submits: a dialog may have opened since the paste (DI-28).
-    pub(super) fn submit(&mut self, buffer: &str) -> Sent {
+    /// Looks again, then submits: a dialog may have opened since the paste (DI-28). `pasted` is what was put
+    /// into an empty composer a moment ago.
+    pub(super) fn submit(&mut self, buffer: &str, pasted: Option<&str>) -> Sent {
         match self.view() {
             Ok(Some(view)) => {
                 let now = self.now();
@@ -112,7 +110,9 @@ impl Performer<'_> {
                     return Sent::LeftInComposer(hold);
                 }
                 // Somebody typed between the look and the paste: their words are not ours to submit.
-                if agent.composer(&view, now, marker) == Composer::Draft {
+                // In a terminal too small for our own text nothing can be told; nobody typed before either.
+                let hidden = pasted.is_some_and(|text| view.is_too_small_for(text));
+                if agent.composer(&view, now, marker) == Composer::Draft && !hidden {
                     return Sent::LeftInComposer(HoldReason::Draft);
                 }
             }
@@ -156,7 +156,7 @@ impl Performer<'_> {
                 next: UnconfirmedNext::SubmitAgain,
             });
         }
-        self.submit(marker.as_str())
+        self.submit(marker.as_str(), None)
     }
 
     pub(super) fn mark_sending(&mut self) -> bool {

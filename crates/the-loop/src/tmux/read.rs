@@ -5,6 +5,7 @@ use std::fmt;
 
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::probe::TmuxState;
+use the_loop_core::time::Timestamp;
 
 use super::Spot;
 
@@ -12,7 +13,7 @@ use super::Spot;
 const SEP: char = '\t';
 
 /// What is asked of a pane.
-pub(super) const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_id}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{pane_title}";
+pub(super) const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_id}\t#{pane_width}\t#{pane_height}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{pane_title}";
 /// What is asked of a client; its pane is the one that its keys go to.
 pub(super) const CLIENT_FORMAT: &str =
     "C\t#{client_readonly}\t#{client_activity}\t#{session_name}\t#{pane_id}";
@@ -46,6 +47,8 @@ pub struct Pane {
     pub pid: i32,
     /// Its number.
     pub id: PaneId,
+    /// Columns and rows.
+    pub size: (usize, usize),
     /// Its process has ended.
     pub dead: bool,
     /// Exit status of a dead pane, when it exited.
@@ -137,6 +140,29 @@ pub struct View {
     pub clients: Vec<Client>,
 }
 
+/// Rows that an agent's input line leaves to its frame, at least, and columns likewise.
+const FRAME: usize = 4;
+
+impl View {
+    /// Did somebody who may write use a key in this very pane less than so many seconds ago? (DI-27)
+    pub fn is_typed_into(&self, now: Timestamp, quiet_seconds: u32) -> bool {
+        let quiet = i64::from(quiet_seconds) * 1000;
+        let mut writers = self.clients.iter().filter(|c| c.here && !c.read_only);
+        writers.any(|client| now.unix_ms() - client.active_at * 1000 < quiet)
+    }
+
+    /// Is the pane too small to show this text whole in an input line? Then what is there of it cannot be
+    /// told from somebody else's words.
+    pub fn is_too_small_for(&self, text: &str) -> bool {
+        let (columns, rows) = self.pane.size;
+        let columns = columns.saturating_sub(FRAME).max(1);
+        let needed = text
+            .lines()
+            .map(|line| line.chars().count().div_ceil(columns).max(1));
+        needed.sum::<usize>() + FRAME > rows
+    }
+}
+
 /// Pid and pane of a session just made.
 pub(super) fn read_made(text: &str) -> Option<(i32, PaneId)> {
     let (pid, pane) = text.trim().split_once(' ')?;
@@ -144,12 +170,13 @@ pub(super) fn read_made(text: &str) -> Option<(i32, PaneId)> {
 }
 
 fn read_pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(8, SEP);
+    let mut fields = line.splitn(10, SEP);
     (fields.next()? == "P").then_some(())?;
     Some(Pane {
         session: fields.next()?.to_owned(),
         pid: fields.next()?.parse().ok()?,
         id: PaneId::parse(fields.next()?)?,
+        size: (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?),
         dead: fields.next()? == "1",
         exit_status: fields.next()?.parse().ok(),
         in_mode: fields.next()? != "0",
@@ -238,6 +265,7 @@ mod tests {
             session: "loop-a".to_owned(),
             pid,
             id: PaneId(id),
+            size: (200, 50),
             dead,
             exit_status: None,
             in_mode: false,
@@ -287,7 +315,7 @@ mod tests {
     #[test]
     fn di27_a_client_counts_where_its_keys_go() {
         let target = TmuxTarget::parse("loop-a").unwrap();
-        let text = "P\tloop-a\t40\t%4\t0\t\t0\tt\nP\tloop-a\t70\t%7\t0\t\t1\tu\n\
+        let text = "P\tloop-a\t40\t%4\t80\t24\t0\t\t0\tt\nP\tloop-a\t70\t%7\t80\t12\t0\t\t1\tu\n\
                     C\t0\t100\tloop-a\t%4\nC\t1\t200\tloop-a\t%7\nC\t0\t300\tmine\t%7\n\
                     C\t0\t400\tmine\t%9\nC\tis how the screen begins\n";
         let spot = Spot {
@@ -298,6 +326,13 @@ mod tests {
         assert_eq!((view.pane.id, view.pane.in_mode), (PaneId(7), true));
         assert!(view.others_live);
         assert_eq!(view.text, "C\tis how the screen begins\n");
+        assert!(view.is_too_small_for(&"x".repeat(800)) && !view.is_too_small_for("x"));
+        let at = |seconds: i64| Timestamp::from_unix_ms(seconds * 1000);
+        assert!(
+            view.is_typed_into(at(309), 10),
+            "in a session that shows it too"
+        );
+        assert!(!view.is_typed_into(at(310), 10));
         let seen: Vec<_> = view.clients.iter().map(|c| (c.active_at, c.here)).collect();
         assert_eq!(seen, [(100, false), (200, true), (300, true)]);
         let gone = Spot {

@@ -40,7 +40,7 @@ fn session() -> String {
 
 #[test]
 fn di17_whoever_only_watches_keeps_no_delivery_waiting() {
-    let rig = rig(", holdMaxSeconds: 0");
+    let rig = rig(", holdMaxSeconds: 1");
     let watcher = Person::attaches(&rig, USUAL, &["-r", "-t", &session()]);
     watcher.sees("demo");
     watcher.types(&["-l", "nobody reads this"]);
@@ -53,7 +53,7 @@ fn di17_whoever_only_watches_keeps_no_delivery_waiting() {
 
 #[test]
 fn di27_a_writable_client_that_is_quiet_keeps_no_delivery_waiting() {
-    let rig = rig(", typingHoldSeconds: 1, holdMaxSeconds: 0");
+    let rig = rig(", typingHoldSeconds: 1, holdMaxSeconds: 1");
     let person = Person::attaches(&rig, USUAL, &["-t", &session()]);
     person.sees("demo");
     let id = rig.say(1, "said before somebody quiet");
@@ -164,6 +164,7 @@ fn di13_di27_windows_and_panes_of_a_persons_own_are_not_written_into() {
     let window = tmux(&rig, &window);
     tmux(&rig, &["rename-window", "-t", &target, "my own"]);
     tmux(&rig, &["swap-window", "-s", &agent, "-t", &window]);
+    tmux(&rig, &["select-window", "-t", &window]);
     let person = Person::attaches(&rig, USUAL, &["-t", &session()]);
     person.types(&["-l", "typed into a window of my own"]);
     person.sees("typed into a window of my own");
