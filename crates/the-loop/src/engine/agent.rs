@@ -18,7 +18,7 @@ use crate::harness::place::Place;
 use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::settings::{pane_environment, read_env_file};
-use crate::tmux::View;
+use crate::tmux::{PaneId, View};
 use crate::world::World;
 
 /// What `status` and `sessions list` show of an agent.
@@ -37,6 +37,8 @@ pub(super) struct Agent {
     adapter: Adapter,
     watch: Option<Watch>,
     pid: Option<i32>,
+    /// Where it sits, as it was last seen there.
+    pub pane: Option<PaneId>,
     /// The record this watches, to notice that it was replaced.
     conversation: String,
     /// The process its record names, to notice that another program relaunched it.
@@ -56,6 +58,8 @@ pub(super) struct Said {
     pub hooks_silent: bool,
     /// When the conversation's id was looked for last.
     pub learning_at: Option<Timestamp>,
+    /// Its pane was not among those of its session at the last look.
+    pub out_of_sight: bool,
 }
 
 impl Agent {
@@ -66,6 +70,7 @@ impl Agent {
             adapter: adapter.clone(),
             watch: Some(Watch::new(adapter.clone(), place, launched_at)),
             pid: record.pid,
+            pane: None,
             conversation: record.harness_session_id.clone(),
             leader: record.pid,
             said: Said::default(),
@@ -207,6 +212,7 @@ impl Engine {
                 adapter: adapter.clone(),
                 watch: None,
                 pid: None,
+                pane: None,
                 conversation: String::new(),
                 leader: None,
                 said: Said::default(),

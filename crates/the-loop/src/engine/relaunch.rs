@@ -23,7 +23,7 @@ use crate::harness::pane_exec::LaunchFile;
 use crate::process::ProcessId;
 use crate::store::inbox::{Accepted, DropAnswer, DropWhat, Seq};
 use crate::store::lock::ItemLock;
-use crate::tmux::{Leader, Respawned, Tmux, TmuxError};
+use crate::tmux::{Pane, Respawned, Spot, Tmux, TmuxError};
 
 /// How long the launcher may take to become the harness on a busy machine.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(10);
@@ -54,7 +54,8 @@ pub(super) enum NotUp {
 struct Attempt<'a> {
     held: &'a ItemLock,
     tmux: &'a Tmux,
-    pane: &'a Leader,
+    pane: &'a Pane,
+    spot: Spot,
     /// The record before.
     before: SessionRecord,
     launch_file: Utf8PathBuf,
@@ -70,8 +71,10 @@ impl Engine {
         actor: &str,
     ) -> Result<Up, NotUp> {
         let left = |why: &str| NotUp::LeftRunning(why.to_owned());
-        let (Some(record), Some(adapter), Some(pane)) =
-            (found.gathered.record.clone(), &looked.adapter, &looked.pane)
+        let record = found.gathered.record.clone();
+        let target = record.as_ref().and_then(SessionRecord::target);
+        let (Some(record), Some(target), Some(adapter), Some(pane)) =
+            (record, target, &looked.adapter, &looked.pane)
         else {
             return Err(left("nothing is known of it"));
         };
@@ -89,6 +92,7 @@ impl Engine {
             held,
             tmux: &looked.tmux,
             pane,
+            spot: Spot::of(&target, pane),
             before: record,
             launch_file: self
                 .0
@@ -197,7 +201,7 @@ impl Engine {
         let mut record = attempt.before.clone();
         match &not_up {
             NotUp::Unanswered | NotUp::LeftRunning(_) | NotUp::Unsure(_) => {
-                let _ = attempt.tmux.keep_pane(&attempt.pane.pane, false);
+                self.as_configured(found, attempt);
             }
             NotUp::Lost(_) => {
                 record.pid = None;
@@ -216,7 +220,7 @@ impl Engine {
     fn end_old(&self, found: &Found, attempt: &Attempt<'_>) -> Result<(), NotUp> {
         let settings = &found.gathered.settings.routing.tmux;
         let grace = Duration::from_secs_f64(settings.harness_kill_grace_seconds.max(0.0));
-        match attempt.tmux.keep_pane(&attempt.pane.pane, true) {
+        match attempt.tmux.remain_on_exit(&attempt.spot, true) {
             Ok(()) => {}
             Err(TmuxError::NoAnswer(_)) => return Err(NotUp::Unanswered),
             Err(TmuxError::Refused(words)) => return Err(NotUp::LeftRunning(words)),
@@ -244,7 +248,7 @@ impl Engine {
             attempt.launch_file.as_str(),
         ];
         let cwd = Utf8Path::new(&attempt.before.cwd);
-        let pid = match attempt.tmux.respawn_pane(&attempt.pane.pane, cwd, &argv) {
+        let pid = match attempt.tmux.respawn_pane(&attempt.spot, cwd, &argv) {
             Respawned::Made { pid } => pid,
             Respawned::Refused(words) if old.is_some() => {
                 return Err(NotUp::LeftRunning(words));
@@ -277,7 +281,7 @@ impl Engine {
             return Err(NotUp::Unsure(why));
         }
         found.gathered.record = Some(record);
-        let _ = attempt.tmux.keep_pane(&attempt.pane.pane, false);
+        self.as_configured(found, attempt);
         let pid = attempt.pane.pid;
         let old = old.map(|started| ProcessId { pid, started });
         self.wait_for_end(old.as_slice(), LAUNCHED_WITHIN);
@@ -306,11 +310,17 @@ impl Engine {
         }
     }
 
-    fn leader_of(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Leader>, ()> {
+    /// The pane was kept for the relaunch; from now on it goes or stays as the settings say.
+    fn as_configured(&self, found: &Found, attempt: &Attempt<'_>) {
+        let keep = found.gathered.settings.routing.tmux.remain_on_exit;
+        let _ = attempt.tmux.remain_on_exit(&attempt.spot, keep);
+    }
+
+    fn leader_of(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {
         let record = found.gathered.record.as_ref();
         let target = record.and_then(SessionRecord::target).ok_or(())?;
-        let mut leaders = attempt.tmux.leaders(&target).map_err(|_| ())?.into_iter();
-        Ok(leaders.find(|leader| leader.pane == attempt.pane.pane))
+        let panes = attempt.tmux.panes(&target).map_err(|_| ())?;
+        Ok(panes.into_iter().find(|pane| pane.id == attempt.pane.id))
     }
 
     /// Does a process live through the probe time, and until its launcher has become the harness?

@@ -13,7 +13,7 @@ use the_loop_core::time::Timestamp;
 use super::item::Gathered;
 use super::{Engine, lock};
 use crate::store::registry::{RecordFault, Registered};
-use crate::tmux::Snapshot;
+use crate::tmux::{Snapshot, agent_pane};
 
 /// An outage of tmux, so that it is said once.
 #[derive(Debug, Default)]
@@ -77,13 +77,23 @@ impl Engine {
             return;
         };
         let agent = self.agent(&gathered, &adapter);
-        let state = snapshot.state(&target);
-        let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
+        let item = &found.record.item;
+        let is_ours = |pid| self.marked(pid, item).is_some();
+        let own = agent_pane(snapshot.panes(&target), found.record.pid, is_ours);
+        let pane = own.filter(|pane| !pane.dead);
         if pane.is_some() {
             self.learn_in_passing(found, &adapter, &agent);
         }
         let now = self.world().clock.now();
         let mut agent = lock(&agent);
+        agent.pane = own.map(|pane| pane.id);
+        // A process that was put into the pane a moment ago carries its mark only once it is the harness.
+        let out_of_sight = own.is_none() && snapshot.state(&target) == TmuxState::Live;
+        if std::mem::replace(&mut agent.said.out_of_sight, out_of_sight) != out_of_sight
+            && out_of_sight
+        {
+            return;
+        }
         let seen = match pane {
             Some(pane) => agent
                 .observe(now, None, Some(&pane.title))
@@ -108,15 +118,11 @@ impl Engine {
                 endpoint: None,
                 harness: found.record.harness.clone(),
                 tmux_target: target.to_string(),
-                state: if state == TmuxState::Dead {
-                    ExitedState::Dead
-                } else {
-                    ExitedState::Absent
+                state: match own {
+                    Some(_) => ExitedState::Dead,
+                    None => ExitedState::Absent,
                 },
-                exit_code: snapshot
-                    .panes(&target)
-                    .first()
-                    .and_then(|pane| pane.exit_status),
+                exit_code: own.and_then(|pane| pane.exit_status),
                 expected: false,
             });
         } else if pane.is_some() {

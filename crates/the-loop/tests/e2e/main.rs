@@ -8,12 +8,14 @@
     reason = "a test fails by panicking, arranges files and programs itself, and says what it measured"
 )]
 
+mod attached;
 mod control;
 mod hold;
 mod http;
 mod kill;
 mod order;
 mod payload;
+mod person;
 mod renewed;
 mod restart;
 mod rig;

@@ -17,7 +17,7 @@ use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::ops::desk::Desk;
 use crate::process::NoAnswer;
-use crate::tmux::{Snapshot, Tmux};
+use crate::tmux::{Pane, Snapshot, Spot, Tmux, agent_pane};
 
 /// The panes of the servers that records name, each asked once (SE-16).
 #[derive(Debug)]
@@ -131,16 +131,24 @@ impl Panes {
         }
     }
 
+    /// The agent's pane; one whose process is not the recorded one may be of somebody else.
+    fn pane(&mut self, record: &SessionRecord) -> Option<Pane> {
+        let target = record.target()?;
+        let snapshot = self.snapshot(record).as_ref().ok()?;
+        agent_pane(snapshot.panes(&target), record.pid, |_| false).cloned()
+    }
+
     fn live(&mut self, desk: &Desk, slug: &Slug, record: &SessionRecord) -> View {
-        let title = record.target().and_then(|target| {
-            let snapshot = self.snapshot(record).as_ref().ok()?;
-            snapshot
-                .panes(&target)
-                .iter()
-                .find(|pane| !pane.dead)
-                .map(|pane| pane.title.clone())
-        });
         let starting = record.status == SessionStatus::Starting;
+        let pane = self.pane(record);
+        if pane.as_ref().is_none_or(|pane| pane.dead) && !starting {
+            return View {
+                tmux: TmuxState::Live,
+                state: AgentState::Exited,
+                since: None,
+            };
+        }
+        let title = pane.as_ref().map(|pane| pane.title.clone());
         let silent = if starting {
             AgentState::Starting
         } else {
@@ -150,8 +158,8 @@ impl Panes {
         let mut seen = observed(desk, adapter.as_ref(), slug, record, title.as_deref(), None);
         // A question before the first hook shows on the screen alone.
         if seen.is_none()
-            && let Some(target) = record.target()
-            && let Ok(Some(view)) = self.server(record).view(&target)
+            && let (Some(target), Some(pane)) = (record.target(), pane)
+            && let Ok(Some(view)) = self.server(record).view(&Spot::of(&target, &pane))
         {
             let now = desk.world.clock.now();
             let screen = ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now);
