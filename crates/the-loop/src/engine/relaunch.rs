@@ -273,6 +273,8 @@ impl Engine {
             return Err(NotUp::Lost(format!("its agent ended at once{status}")));
         };
         let mut record = attempt.before.clone();
+        let journaled = found.gathered.record.as_ref();
+        record.launched_at = journaled.map(SessionRecord::launch_began_at);
         record.pid = Some(pid);
         record.pid_start_time = Some(process.started);
         record.last_event_at = Some(self.world().clock.now());

@@ -10,6 +10,7 @@
 
 mod attached;
 mod control;
+mod harness;
 mod hold;
 mod http;
 mod kill;

@@ -73,7 +73,8 @@ pub enum Sessions {
         the-loop sessions list\n  \
         the-loop sessions list --status active --state waiting\n  \
         the-loop sessions list --no-probe --format json\n\n\
-        The Harness column has a * where the harness cannot confirm that it took a prompt.")]
+        The Harness column has a * where the harness cannot confirm that it took a prompt; what else it \
+        cannot do is told below the table.")]
     List {
         /// Only sessions of this status; repeatable.
         #[arg(long, value_name = "STATUS", value_parser = ["active", "paused", "closed", "starting", "waiting-capacity"])]
@@ -148,7 +149,7 @@ pub enum Sessions {
         /// Which.
         #[command(flatten)]
         items: ManyItems,
-        /// Harness to start [default: routing.defaultHarness].
+        /// Harness to start [default: by label, by repository, routing.defaultHarness].
         #[arg(long, value_name = "NAME")]
         harness: Option<String>,
         /// Wait or not.
