@@ -20,6 +20,7 @@ use the_loop::settings::{Live, Overrides, load};
 use the_loop::store::eventlog::{EventLog, Reader};
 use the_loop::store::inbox::{Accepted, Inbox, InboxError, ListFilter, ListRow, States};
 use the_loop::store::layout::Layout;
+use the_loop::store::lock::Locks;
 use the_loop::world::World;
 use the_loop_core::delivery::Delivery;
 use the_loop_core::event::Filter;
@@ -96,14 +97,18 @@ impl Simulator {
     }
 
     fn world(&self) -> World {
+        self.world_under(&self.fuse)
+    }
+
+    fn world_under(&self, fuse: &Fuse) -> World {
         let env: BTreeMap<String, String> = [("HOME", "/nowhere"), ("PATH", "/usr/bin:/bin")]
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let root = Utf8PathBuf::from_path_buf(self.dir.path().to_owned()).unwrap_or_default();
         World {
-            disk: Arc::new(FaultyDisk::new(self.fuse.clone())),
-            processes: Arc::new(self.tmux.under(self.fuse.clone())),
+            disk: Arc::new(FaultyDisk::new(fuse.clone())),
+            processes: Arc::new(self.tmux.under(fuse.clone())),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             env: Arc::new(env),
@@ -143,6 +148,26 @@ impl Simulator {
             engine,
             inbox: inbox.inbox,
         });
+    }
+
+    /// Another run of the program beside this life, under a fuse of its own: a verb in a shell, with its own
+    /// engine and locks.
+    pub fn verb(&self, fuse: &Fuse) -> (Engine, Locks) {
+        let world = self.world_under(fuse);
+        let config = world.cwd.join("config.yaml");
+        let loaded = load(&world, Some(config.as_str()), &Overrides::default());
+        let loaded = loaded.expect("a configuration that loads");
+        let inbox = Inbox::open_for_a_verb(&world, &self.layout.inbox_db()).expect("an inbox");
+        let log = EventLog::open(&world, &self.layout.events_log(), true, 64, 0);
+        let engine = Engine::new(Parts {
+            settings: Arc::new(Live::new(&world, &loaded, Overrides::default())),
+            layout: self.layout.clone(),
+            inbox: inbox.inbox,
+            log: Arc::new(log),
+            instance: self.layout.instance_id(&world).expect("an instance"),
+            world: world.clone(),
+        });
+        (engine, Locks::new(&world, &self.layout))
     }
 
     /// The fuse of the next life blows at this call, counted from where its recovery begins.
