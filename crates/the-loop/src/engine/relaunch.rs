@@ -71,7 +71,7 @@ impl Engine {
     ) -> Result<Up, NotUp> {
         let left = |why: &str| NotUp::LeftRunning(why.to_owned());
         let (Some(record), Some(adapter), Some(pane)) =
-            (found.gathered.record.clone(), looked.adapter, &looked.pane)
+            (found.gathered.record.clone(), &looked.adapter, &looked.pane)
         else {
             return Err(left("nothing is known of it"));
         };
@@ -139,14 +139,14 @@ impl Engine {
         &self,
         found: &Found,
         record: &SessionRecord,
-        adapter: Adapter,
+        adapter: &Adapter,
     ) -> Result<LaunchFile, NotUp> {
         let argv = self.launch_argv(&found.gathered, record, adapter, Launch::Resume, None);
         Ok(LaunchFile {
             program: adapter.program(self.world()),
             argv: argv.map_err(NotUp::LeftRunning)?,
             cwd: record.cwd.clone().into(),
-            env: self.pane_env(&found.gathered),
+            env: self.pane_env(&found.gathered, adapter),
         })
     }
 
@@ -235,7 +235,7 @@ impl Engine {
         &self,
         found: &mut Found,
         attempt: &Attempt<'_>,
-        adapter: Adapter,
+        adapter: &Adapter,
     ) -> Result<ProcessId, NotUp> {
         let old = self.world().processes.started(attempt.pane.pid);
         let argv = [

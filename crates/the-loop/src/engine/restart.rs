@@ -270,13 +270,14 @@ impl Engine {
         let record = gathered.record.as_ref();
         let target = record.and_then(SessionRecord::target);
         let tmux = self.tmux_of(&gathered.settings, record);
-        let adapter = record.and_then(|record| Adapter::by_name(&record.harness));
+        let adapter =
+            record.and_then(|record| self.adapters(&gathered.settings).named(&record.harness));
         let mut looked = Looked {
             facts: Facts {
                 registered: record.is_some(),
                 live_record: gathered.live().is_some(),
                 conversation: record.is_some_and(|record| record.conversation().is_some()),
-                resumable: adapter.is_some_and(Adapter::can_resume),
+                resumable: adapter.as_ref().is_some_and(Adapter::can_resume),
                 pane: Pane::NotLive,
                 draft: false,
                 typing: false,
@@ -314,11 +315,11 @@ impl Engine {
         let Some(pane) = pane else { return Ok(()) };
         looked.facts.pane = Pane::Live;
         looked.pane = Some(pane.clone());
-        let Some(adapter) = looked.adapter else {
+        let Some(adapter) = looked.adapter.clone() else {
             return Ok(());
         };
         let view = looked.tmux.view(target)?;
-        let agent = self.agent(gathered, adapter);
+        let agent = self.agent(gathered, &adapter);
         let mut agent = lock(&agent);
         let now = self.world().clock.now();
         looked.facts.turn = turn_of(agent.state(now, view.as_ref()));
