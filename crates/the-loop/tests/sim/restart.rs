@@ -330,8 +330,9 @@ fn struck(busy: bool, at: u64, blow: Blow) -> Option<String> {
     let mut sim = ready(busy);
     let before = pid(&sim);
     let (done, fuse) = verb(&sim, Some((at, blow)), |_| {});
-    // A working agent finishes after the relaunch, or is told to go on.
+    // An agent that was left at its work comes to its end.
     sim.tmux.server(|server| server.mood.busy = Duration::ZERO);
+    sim.clock.advance(Duration::from_mins(61));
     // Half of the crashes take the daemon with them.
     if fuse.crashed() && at.is_multiple_of(2) {
         sim.restart();
@@ -339,6 +340,7 @@ fn struck(busy: bool, at: u64, blow: Blow) -> Option<String> {
     sim.tick_until(3, |_| false);
     send(&sim, &comment("c", "Words."));
     let heard = sim.tick_until(400, |sim| sim.stands("c") == "confirmed");
+    sim.tick_until(3, |_| false);
     let mut faults = Vec::new();
     if !heard {
         faults.push(format!("c stands {}", sim.stands("c")));
