@@ -270,3 +270,94 @@ fn di44_a_restart_that_is_killed_leaves_one_agent_and_no_stuck_record() {
         rig.trace()
     );
 }
+
+#[test]
+fn r1_2_the_session_of_a_pull_request_in_an_items_record_is_one_of_all() {
+    let rig = rig("TOKEN=old\n");
+    rig.up();
+    rig.start(1);
+    rig.start(16);
+    rig.kill();
+    // As a record of an item with a pull request of its own session is.
+    let mut parent = record(&rig, 1);
+    parent["pullRequests"] = json!([record(&rig, 16)]);
+    let file = "home/.the-loop/local/github-octo-repo-1.json";
+    rig.write(file, &format!("{parent:#}\n"));
+    std::fs::remove_file(rig.root("local/github-octo-repo-16.json")).unwrap();
+    rotate(&rig, "TOKEN=new\n");
+    let before = record(&rig, 1)["pid"].clone();
+    let (code, document) = restarted(&rig, &[&item(16)]);
+    assert_eq!(
+        (code, row(&document, 16)["outcome"].as_str()),
+        (0, Some("restarted"))
+    );
+    assert_eq!(held(&rig, 16, "TOKEN").as_deref(), Some("new"));
+    let parent = record(&rig, 1);
+    assert_eq!(
+        parent["pid"], before,
+        "the item's own session was not meant"
+    );
+    let endpoint = &parent["pullRequests"][0];
+    assert_eq!(endpoint["pid"].to_string(), rig.pane_pid(16));
+    assert_eq!(
+        (&endpoint["status"], &endpoint["spawn"]),
+        (&json!("active"), &Value::Null)
+    );
+    let told = rig.event("session.restarted", |e| e["endpoint"] == item(16).as_str());
+    assert_eq!(told["work_item"], item(1).as_str(), "{told}");
+    let (_, document) = restarted(&rig, &["--all"]);
+    for number in [1, 16] {
+        assert_eq!(
+            row(&document, number)["outcome"],
+            "restarted",
+            "{document:#}"
+        );
+    }
+}
+
+#[test]
+fn se9_se15_a_busy_item_fails_alone_and_an_interrupt_leaves_the_rest() {
+    let rig = rig("TOKEN=old\n");
+    reconfigure(&rig, "resumeProbeSeconds: 0", "resumeProbeSeconds: 3");
+    rig.up();
+    for number in [1, 2, 3] {
+        rig.start(number);
+    }
+    rotate(&rig, "TOKEN=new\n");
+    let lock = std::fs::File::open(rig.root("local/locks/github-octo-repo-1.lock")).unwrap();
+    rig.until("the lock", || lock.try_lock().ok());
+    let before = [1, 2, 3].map(|number| rig.pane_pid(number));
+    let args = ["sessions", "restart", "--all", "--lock-timeout", "0"];
+    let child = rig
+        .program(&args)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The second one is in its probe time; the effect in hand is finished and recorded.
+    rig.until("the second relaunch", || {
+        let pid = rig.pane_pid(2);
+        (!pid.is_empty() && pid != before[1]).then_some(())
+    });
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let done = child.wait_with_output().unwrap();
+    drop(lock);
+    assert_eq!(done.status.code(), Some(130), "{done:?}");
+    let out = String::from_utf8(done.stdout).unwrap();
+    let rows: Vec<&str> = out.lines().skip(1).collect();
+    assert_eq!(rows.len(), 2, "{out}");
+    assert!(
+        rows[0].ends_with("failed \u{2014} busy; left running"),
+        "{out}"
+    );
+    assert!(rows[1].contains(" restarted \u{2014} "), "{out}");
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        said.contains(&format!("error: {}: not started", item(3))),
+        "{said}"
+    );
+    assert_eq!(rig.pane_pid(1), before[0]);
+    assert_eq!(rig.pane_pid(3), before[2]);
+    assert_eq!(record(&rig, 2)["pid"].to_string(), rig.pane_pid(2));
+}
