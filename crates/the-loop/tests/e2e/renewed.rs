@@ -361,3 +361,38 @@ fn se9_se15_a_busy_item_fails_alone_and_an_interrupt_leaves_the_rest() {
     assert_eq!(rig.pane_pid(3), before[2]);
     assert_eq!(record(&rig, 2)["pid"].to_string(), rig.pane_pid(2));
 }
+
+#[test]
+fn r5_malformed_lines_are_told_by_number_and_never_by_text() {
+    let rig = rig("TOKEN=old\n");
+    rig.up();
+    rig.start(1);
+    let lines = [
+        "TOKEN=new",
+        "",
+        "a canary of text",
+        "# 4",
+        "# 5",
+        "# 6",
+        "# 7",
+        "# 8",
+        "=canary",
+    ];
+    rotate(&rig, &format!("{}\n", lines.join("\n")));
+    let done = restart(&rig, &["--all"]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let said = String::from_utf8(done.stderr).unwrap();
+    let path = rig.root("env").display().to_string();
+    assert!(
+        said.contains(&format!("warning: {path}: lines 3, 9 skipped\n")),
+        "{said}"
+    );
+    let out = String::from_utf8(done.stdout).unwrap();
+    assert!(
+        !said.contains("canary") && !out.contains("canary"),
+        "{said}{out}"
+    );
+    assert_eq!(held(&rig, 1, "TOKEN").as_deref(), Some("new"));
+    let unusable = rig.event("env.unusable", |e| !e["lines"].is_null());
+    assert_eq!(unusable["lines"], json!([3, 9]), "{unusable}");
+}

@@ -296,6 +296,23 @@ fn di14_env_drift_and_env_fresh_are_said_once() {
     assert_eq!(sim.told("env.fresh").len(), 1, "{}", story(&sim));
 }
 
+#[test]
+fn r4_3_values_go_through_the_launchers_file_and_no_tmux_is_too_old_for_it() {
+    let sim = rotated();
+    restart(&sim);
+    assert_eq!(token(&sim).as_deref(), Some("new-value"));
+    let commands = sim.tmux.server(|server| server.log.clone());
+    assert!(
+        commands
+            .iter()
+            .any(|words| words.contains("respawn-pane -k"))
+    );
+    for words in commands {
+        assert!(!words.contains("-value"), "{words}");
+        assert!(!words.contains("TOKEN"), "{words}");
+    }
+}
+
 /// The names of all calls of an undisturbed relaunch.
 fn calls(busy: bool) -> Vec<String> {
     let sim = ready(busy);
