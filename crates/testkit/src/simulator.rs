@@ -73,6 +73,10 @@ impl Simulator {
         OsDisk
             .write_atomic(&root.join("config.yaml"), config.as_bytes(), false)
             .expect("a configuration file");
+        // Never run: the model of tmux becomes the agent. But a start looks whether its program is there.
+        OsDisk
+            .create_new(&root.join("the-loop"), b"", 0o700)
+            .expect("a program");
         let clock = Clock::manual("2026-03-01T09:00:00Z".parse().expect("a time"));
         Self {
             layout: Layout::new(root.join("state")),

@@ -20,6 +20,7 @@ use super::restart::{Found, Looked};
 use crate::disk::Kind;
 use crate::harness::adapter::Adapter;
 use crate::harness::pane_exec::LaunchFile;
+use crate::harness::program;
 use crate::process::ProcessId;
 use crate::store::inbox::{Accepted, DropAnswer, DropWhat, Seq};
 use crate::store::lock::ItemLock;
@@ -85,6 +86,9 @@ impl Engine {
         self.prepare_harness(&found.gathered, adapter)
             .map_err(NotUp::LeftRunning)?;
         let launch = self.launch_of(found, &record, adapter)?;
+        if let Some(why) = program::missing(self.world(), adapter, &launch.env, &launch.cwd) {
+            return Err(NotUp::LeftRunning(why));
+        }
         let mut attempt = Attempt {
             held,
             tmux: &looked.tmux,

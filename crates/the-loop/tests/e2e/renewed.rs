@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::restart::{held, item, reconfigure, record, restart, restarted, rig, rotate, row};
+use super::restart::{edit, held, item, reconfigure, record, restart, restarted, rig, rotate, row};
 use super::rig::Rig;
 
 fn status(rig: &Rig) -> (i32, Value, String) {
@@ -395,4 +395,30 @@ fn r5_malformed_lines_are_told_by_number_and_never_by_text() {
     assert_eq!(held(&rig, 1, "TOKEN").as_deref(), Some("new"));
     let unusable = rig.event("env.unusable", |e| !e["lines"].is_null());
     assert_eq!(unusable["lines"], json!([3, 9]), "{unusable}");
+}
+
+#[test]
+fn se59_what_could_not_come_up_again_is_not_ended() {
+    let rig = rig("TOKEN=old\n");
+    rig.up();
+    rig.start(1);
+    rig.start(2);
+    edit(&rig, 1, "harness", "claude");
+    edit(&rig, 2, "cwd", "/nowhere/at/all");
+    let before = [1, 2].map(|number| rig.pane_pid(number));
+    let bin = rig.path("tmux").display().to_string();
+    rotate(&rig, &format!("TOKEN=new\nPATH={bin}\n"));
+    let (code, document) = restarted(&rig, &["--all"]);
+    assert_eq!(
+        (code, document["ok"].as_bool()),
+        (1, Some(false)),
+        "{document:#}"
+    );
+    let detail = |number| row(&document, number)["detail"].clone();
+    assert_eq!(detail(1), "claude is not on PATH; left running");
+    assert_eq!(
+        detail(2),
+        "its directory /nowhere/at/all is not there; left running"
+    );
+    assert_eq!([1, 2].map(|number| rig.pane_pid(number)), before);
 }
