@@ -29,6 +29,9 @@ use crate::tmux::{Leader, Respawned, Tmux, TmuxError};
 /// How long the launcher may take to become the harness on a busy machine.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long tmux may take to notice that a process has ended.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
+
 /// A session that was relaunched.
 pub(super) struct Up {
     /// Pid of the process before.
@@ -262,7 +265,11 @@ impl Engine {
         let process = self.world().processes.started(pid);
         let process = process.map(|started| ProcessId { pid, started });
         let lives = process.is_some_and(|process| self.stays(process, wait));
-        let pane = self.leader_of(found, attempt);
+        let pane = if lives {
+            self.leader_of(found, attempt)
+        } else {
+            self.pane_after_end(found, attempt)
+        };
         let dead = pane.as_ref().is_ok_and(|pane| {
             pane.as_ref()
                 .is_none_or(|pane| pane.dead || pane.pid != pid)
@@ -307,6 +314,20 @@ impl Engine {
                 let words = format!("tmux gave no answer to the relaunch: {why}");
                 Err(NotUp::Unsure(words))
             }
+        }
+    }
+
+    /// The pane of a process that has ended. tmux hears of the end, and of the exit status, a moment later.
+    fn pane_after_end(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Leader>, ()> {
+        let clock = &self.world().clock;
+        let deadline = clock.deadline(HEARD_WITHIN);
+        loop {
+            let pane = self.leader_of(found, attempt);
+            let waits = matches!(&pane, Ok(Some(pane)) if !pane.dead);
+            if !waits || clock.is_over(&deadline) {
+                return pane;
+            }
+            clock.wait(GLANCE);
         }
     }
 

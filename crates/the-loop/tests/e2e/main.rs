@@ -12,6 +12,7 @@ mod control;
 mod hold;
 mod http;
 mod kill;
+mod left_alone;
 mod order;
 mod payload;
 mod renewed;
