@@ -14,6 +14,7 @@ mod harness;
 mod hold;
 mod http;
 mod kill;
+mod left_alone;
 mod order;
 mod payload;
 mod person;

@@ -4,6 +4,7 @@
 
 mod crash;
 mod holds;
+mod restart;
 mod script;
 mod spawn;
 mod trouble;

@@ -174,7 +174,10 @@ fn di29_a_declared_hook_or_a_line_of_the_transcript_is_evidence() {
     written.world.disk.append(&file, line.as_bytes()).unwrap();
     written.state(None, None);
     assert_eq!(by(&written), Some(By::Transcript));
-    assert_eq!(written.watch.evidence(&marker(), at(4_000_000_000_000)), None);
+    assert_eq!(
+        written.watch.evidence(&marker(), at(4_000_000_000_000)),
+        None
+    );
 }
 
 #[test]
