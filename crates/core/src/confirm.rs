@@ -36,6 +36,30 @@ impl WaitingKind {
             Self::Login => "login",
         }
     }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [
+            Self::Permission,
+            Self::Question,
+            Self::Dialog,
+            Self::UsageLimit,
+            Self::Login,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == word)
+    }
+
+    /// The kind in words, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Permission => "permission question",
+            Self::Question => "question",
+            Self::Dialog => "dialog",
+            Self::UsageLimit => "usage limit",
+            Self::Login => "login",
+        }
+    }
 }
 
 /// What an agent does (DI-31).

@@ -53,6 +53,8 @@ pub struct Pane {
     pub in_mode: bool,
     /// How many clients are attached to the session.
     pub attached: u32,
+    /// Last output in its window, Unix seconds; `None` where tmux does not tell.
+    pub output_at: Option<i64>,
     /// Title the program set: untrusted text.
     pub title: String,
 }
@@ -496,11 +498,11 @@ pub fn server_config(remain_on_exit: bool) -> String {
     )
 }
 
-const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{pane_title}";
+const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{window_activity}\t#{pane_title}";
 const CLIENT_FORMAT: &str = "C\t#{client_readonly}\t#{client_activity}";
 
 fn read_pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(8, SEP);
+    let mut fields = line.splitn(9, SEP);
     (fields.next()? == "P").then_some(())?;
     Some(Pane {
         session: fields.next()?.to_owned(),
@@ -509,6 +511,7 @@ fn read_pane(line: &str) -> Option<Pane> {
         exit_status: fields.next()?.parse().ok(),
         in_mode: fields.next()? != "0",
         attached: fields.next()?.parse().ok()?,
+        output_at: fields.next()?.parse().ok(),
         title: fields.next()?.to_owned(),
     })
 }

@@ -104,6 +104,7 @@ impl Performer<'_> {
             .as_ref()
             .is_some_and(|spawn| spawn.previous.is_some());
         record.spawn = None;
+        record.idle_stopped_at = None;
         record.last_event_at = Some(now);
         if let Some(process) = self.launched {
             record.pid = Some(process.pid);

@@ -26,6 +26,8 @@ pub enum VerbDeed {
     Released {
         /// Which limit it was.
         was: LimitReason,
+        /// Its value.
+        limit: u64,
     },
     /// The session was ended.
     Ended,
@@ -190,11 +192,9 @@ impl Engine {
         resume: bool,
     ) -> VerbDeed {
         let scope = Scope::Item(gathered.item.clone());
-        let parked = self.0.parts.inbox.parked(&scope).ok().flatten();
-        let was = parked.and_then(|parked| LimitReason::parse(&parked.reason));
-        if !self.release(gathered, Some(actor.to_owned()), ReleasedVia::Cli) {
+        let Some(parked) = self.release(&scope, Some(actor.to_owned()), ReleasedVia::Cli) else {
             return VerbDeed::Failed("the limit could not be taken away".to_owned());
-        }
+        };
         if resume {
             let resumed = self.verb_status(held, gathered, SessionEvent::Resume);
             if let VerbDeed::Failed(why) = resumed {
@@ -202,7 +202,8 @@ impl Engine {
             }
         }
         VerbDeed::Released {
-            was: was.unwrap_or(LimitReason::DeliveriesPerHour),
+            was: LimitReason::parse(&parked.reason).unwrap_or(LimitReason::DeliveriesPerHour),
+            limit: parked.base.unwrap_or(0),
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Watch {
     hooks: HookTail,
     transcript: Option<TranscriptTail>,
     transcript_read: bool,
+    /// Another transcript is read from now on.
+    transcript_is_new: bool,
     markers: VecDeque<MarkerSeen>,
     prompt_hook_heard: bool,
     last_turn_at: Option<Timestamp>,
@@ -51,6 +53,8 @@ pub struct Looked {
     pub malformed: usize,
     /// Tokens counted, with the time of each answer (DI-37).
     pub usage: Vec<(Timestamp, Usage)>,
+    /// The transcript was read from its beginning again: earlier counts come once more.
+    pub restarted: bool,
 }
 
 impl Watch {
@@ -68,6 +72,7 @@ impl Watch {
             place,
             launched_at,
             transcript_read: false,
+            transcript_is_new: false,
             markers: VecDeque::new(),
             prompt_hook_heard: false,
             last_turn_at: None,
@@ -141,6 +146,7 @@ impl Watch {
                 let format = format_of(self.adapter);
                 self.transcript = Some(TranscriptTail::new(path.clone(), format));
                 self.transcript_read = false;
+                self.transcript_is_new = true;
             }
         }
         let state = match self.adapter {
@@ -170,6 +176,7 @@ impl Watch {
         };
         let read = tail.read(&*world.disk);
         self.transcript_read = read.is_ok();
+        looked.restarted = std::mem::take(&mut self.transcript_is_new) || tail.restarted();
         for entry in read.unwrap_or_default() {
             let (at, state) = match entry {
                 Entry::Prompt { at, markers } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use the_loop_core::confirm::{AgentState, By};
+use the_loop_core::confirm::{AgentState, By, Observation, ObservationSource};
 use the_loop_core::ids::Slug;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::record::SessionRecord;
@@ -33,6 +33,8 @@ pub struct View {
     pub state: AgentState,
     /// Since when, as the one who says so tells.
     pub since: Option<Timestamp>,
+    /// Who says so; `None` where the record or the absence of a process does, or nobody.
+    pub source: Option<ObservationSource>,
 }
 
 impl View {
@@ -41,6 +43,7 @@ impl View {
         tmux: TmuxState::Unknown,
         state: AgentState::Unknown,
         since: None,
+        source: None,
     };
 }
 
@@ -86,6 +89,7 @@ impl Panes {
                 tmux: self.state(record),
                 state: AgentState::Exited,
                 since: record.closed_at,
+                source: None,
             };
         }
         let tmux = self.state(record);
@@ -98,7 +102,8 @@ impl Panes {
                 } else {
                     AgentState::Exited
                 },
-                since: None,
+                since: record.idle_stopped_at,
+                source: None,
             },
             TmuxState::Live => self.live(desk, slug, record),
         }
@@ -131,8 +136,9 @@ impl Panes {
         }
         View {
             tmux: TmuxState::Live,
-            state: seen.map_or(silent, |(state, _)| state),
-            since: seen.map(|(_, at)| at),
+            state: seen.map_or(silent, |seen| seen.state),
+            since: seen.map(|seen| seen.at),
+            source: seen.map(|seen| seen.source),
         }
     }
 }
@@ -144,7 +150,7 @@ fn observed(
     record: &SessionRecord,
     title: Option<&str>,
     screen: Option<&ScreenView>,
-) -> Option<(AgentState, Timestamp)> {
+) -> Option<Observation> {
     let adapter = Adapter::by_name(&record.harness)?;
     let env = crate::settings::pane_environment(&desk.world, desk.settings(), &[]);
     let conversation = record.conversation()?;
@@ -163,7 +169,7 @@ fn observed(
     let mut watch = Watch::new(adapter, place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);
-    watch.state().map(|seen| (seen.state, seen.at))
+    watch.state()
 }
 
 /// How the harness shows that it took a delivery; `none` for one that this release does not know.

@@ -283,12 +283,15 @@ fn di52_parking_is_told_once_and_counting_starts_anew_when_released() {
     let inbox = bench.open();
     let of_a = Scope::Item(item(A));
     assert_eq!(
-        inbox.park(&of_a, "deliveries-per-hour", bench.now()),
+        inbox.park(&of_a, "deliveries-per-hour", 60, bench.now()),
         Ok(true)
     );
-    assert_eq!(inbox.park(&of_a, "tokens-per-item", bench.now()), Ok(false));
     assert_eq!(
-        inbox.park(&Scope::Machine, "tokens-per-day", bench.now()),
+        inbox.park(&of_a, "tokens-per-item", 60, bench.now()),
+        Ok(false)
+    );
+    assert_eq!(
+        inbox.park(&Scope::Machine, "tokens-per-day", 60, bench.now()),
         Ok(true)
     );
     inbox.parked_told(&of_a, bench.now()).unwrap();
@@ -313,7 +316,7 @@ fn di52_parking_is_told_once_and_counting_starts_anew_when_released() {
     assert_eq!(inbox.all_parked().unwrap().len(), 1);
     // A second parking is news again.
     assert_eq!(
-        inbox.park(&of_a, "self-conversation", bench.now()),
+        inbox.park(&of_a, "self-conversation", 60, bench.now()),
         Ok(true)
     );
     assert_eq!(inbox.parked(&of_a).unwrap().unwrap().told_at, None);

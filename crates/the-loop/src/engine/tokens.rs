@@ -1,0 +1,37 @@
+//! Counting what agents use (DI-37).
+
+use std::sync::Mutex;
+
+use super::agent::Agent;
+use super::item::Gathered;
+use super::{Engine, lock};
+
+impl Engine {
+    /// Puts what the agent's transcript has told of tokens into the inbox, and parks what has reached its
+    /// limit by it. What cannot be written now stays with the agent.
+    pub(super) fn count_tokens(&self, gathered: &Gathered, agent: &Mutex<Agent>) {
+        let Some(record) = &gathered.record else {
+            return;
+        };
+        let conversation = &record.harness_session_id;
+        let mut agent = lock(agent);
+        let Some(last) = agent.uncounted().last() else {
+            return;
+        };
+        let inbox = &self.0.parts.inbox;
+        // Every process reads a transcript from its beginning; most of it was counted before.
+        let known = inbox.counted(conversation);
+        if known.is_ok_and(|known| last.running.beyond(known).is_zero()) {
+            return agent.counted();
+        }
+        let counted = inbox.count_usage(&gathered.key, conversation, agent.uncounted());
+        if counted.is_err() {
+            return;
+        }
+        agent.counted();
+        drop(agent);
+        if let Some(reached) = self.over_tokens(&gathered.item, &gathered.settings) {
+            self.park(&gathered.item, &gathered.settings, &reached);
+        }
+    }
+}
