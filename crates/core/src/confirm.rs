@@ -103,6 +103,19 @@ impl AgentState {
         }
     }
 
+    /// Does it wait for somebody?
+    pub fn waits_for_person(self) -> bool {
+        match self {
+            Self::Waiting(_) => true,
+            Self::Starting
+            | Self::Ready
+            | Self::Working
+            | Self::Idle
+            | Self::Exited
+            | Self::Unknown => false,
+        }
+    }
+
     /// Why nothing may be pasted in this state; `None` when the state allows it (DI-27).
     pub fn hold(self) -> Option<HoldReason> {
         match self {

@@ -125,7 +125,7 @@ impl Performer<'_> {
             .is_some_and(|record| record.status.is_live());
         self.gathered.record = Some(record.clone());
         if adopted {
-            self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+            self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
             self.engine.emit(LogEvent::SessionAdopted {
                 work_item: self.gathered.item.clone(),
                 endpoint: None,
@@ -215,6 +215,10 @@ impl Performer<'_> {
                         return self.ready();
                     }
                     reason = state.hold().unwrap_or(HoldReason::NotReady);
+                    // A person is needed now, not when the patience is over.
+                    if let (true, Some(job)) = (state.waits_for_person(), &self.job) {
+                        self.engine.say_held(&self.gathered, job, reason);
+                    }
                 }
             }
             if self.clock().is_over(&deadline) {
@@ -231,6 +235,9 @@ impl Performer<'_> {
     }
 
     pub(super) fn ready(&self) -> Readiness {
+        if let Some(job) = &self.job {
+            self.engine.goes_on(&self.gathered, job);
+        }
         self.engine.emit(LogEvent::SessionReady {
             work_item: self.gathered.item.clone(),
             endpoint: None,

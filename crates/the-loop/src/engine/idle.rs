@@ -11,7 +11,6 @@ use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
-use crate::harness::adapter::Adapter;
 use crate::store::lock::Patience;
 
 impl Engine {
@@ -67,7 +66,7 @@ impl Engine {
         };
         let (Some(target), Some(adapter)) = (
             TmuxTarget::parse(&record.tmux_target),
-            Adapter::by_name(&record.harness),
+            self.adapters(&gathered.settings).named(&record.harness),
         ) else {
             return;
         };
@@ -80,7 +79,7 @@ impl Engine {
             return;
         };
         let now = self.world().clock.now();
-        let agent = self.agent(&gathered, adapter);
+        let agent = self.agent(&gathered, &adapter);
         let idle = {
             let mut agent = lock(&agent);
             let limits = &gathered.settings.routing.limits;

@@ -14,6 +14,10 @@ impl Engine {
             return;
         };
         let conversation = &record.harness_session_id;
+        if conversation.is_empty() {
+            // It is counted when its id is learnt: what follows it then reads from the beginning.
+            return;
+        }
         let mut agent = lock(agent);
         let Some(last) = agent.uncounted().last() else {
             return;

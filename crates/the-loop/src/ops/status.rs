@@ -124,6 +124,16 @@ impl<'a> Look<'a> {
                 line: None,
             });
         }
+        let damaged = answer.as_ref().and_then(|a| a.get("inboxDamaged")?.as_str());
+        if let Some(why) = damaged {
+            problems.retain(|problem| problem.file != "local/inbox.db");
+            problems.push(Problem {
+                file: "local/inbox.db".to_owned(),
+                words: why.to_owned(),
+                line: None,
+            });
+            counts = Err(why.to_owned());
+        }
         let unavailable_since = answer
             .as_ref()
             .and_then(|a| a.get("inboxUnavailableSince")?.as_str()?.parse().ok());

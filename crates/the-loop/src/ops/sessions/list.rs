@@ -11,7 +11,7 @@ use the_loop_core::session::SessionStatus;
 use the_loop_core::time::{Timestamp, age};
 use the_loop_core::tokens::Usage;
 
-use super::view::{Panes, View, confirms};
+use super::view::{Panes, View};
 use crate::ops::desk::{Desk, inbox_error};
 use crate::ops::error::OpError;
 use crate::store::files::RecordFault;
@@ -52,6 +52,8 @@ pub struct Line {
     pub view: View,
     /// The command that attaches; `None` without a target.
     pub attach: Option<String>,
+    /// How its harness shows that it took a delivery; `None` for one that waits for a place.
+    pub confirms: Option<&'static str>,
     /// What a new session for it waits for, and since when.
     pub waits: Option<(HoldReason, Timestamp)>,
     /// Since when its agent has worked without a sign of life, when people were told of it (DI-32).
@@ -141,7 +143,6 @@ impl Line {
         if self.record.is_none() {
             value["status"] = json!(self.status());
         }
-        let harness = self.record.as_ref().map(|record| record.harness.as_str());
         value["control"] = json!(
             self.control
                 .as_ref()
@@ -165,7 +166,7 @@ impl Line {
         value["tokens"] = tokens_json(self.tokens.0);
         value["tokens"]["today"] = tokens_json(self.tokens.1);
         value["attach"] = json!(self.attach);
-        value["confirms"] = json!(harness.map(confirms));
+        value["confirms"] = json!(self.confirms);
         value
     }
 }
@@ -223,6 +224,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                 attach: record
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
+                confirms: Some(panes.confirms(&record.harness)),
                 waits: None,
                 stalled_since: attention
                     .stalled
@@ -255,6 +257,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             record: None,
             view: View::UNKNOWN,
             attach: None,
+            confirms: None,
             waits: Some((waits.reason, waits.since)),
             stalled_since: None,
             tokens: told.tokens_of(&waits.item.key()),
