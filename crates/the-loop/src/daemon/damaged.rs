@@ -62,7 +62,10 @@ impl Damaged<'_> {
             services: Vec::new(),
             config: None,
         });
-        tracing::error!("the inbox is damaged and nothing is accepted: {}", self.error);
+        tracing::error!(
+            "the inbox is damaged and nothing is accepted: {}",
+            self.error
+        );
         ready(&self.rows());
         tell_supervisor(self.world, "READY=1");
         let reason = loop {

@@ -124,7 +124,9 @@ impl<'a> Look<'a> {
                 line: None,
             });
         }
-        let damaged = answer.as_ref().and_then(|a| a.get("inboxDamaged")?.as_str());
+        let damaged = answer
+            .as_ref()
+            .and_then(|a| a.get("inboxDamaged")?.as_str());
         if let Some(why) = damaged {
             problems.retain(|problem| problem.file != "local/inbox.db");
             problems.push(Problem {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use the_loop_core::config::Settings;
 use the_loop_core::config::problem::Problem;
 
@@ -69,7 +69,7 @@ fn target(world: &World, path: &Utf8Path) -> Option<Meta> {
 }
 
 /// Is there a program of this name on a `PATH`, or at this absolute path?
-pub fn is_program(world: &World, path: Option<&str>, program: &str) -> bool {
+fn is_program(world: &World, path: Option<&str>, program: &str) -> bool {
     let runs = |file: &Utf8Path| {
         target(world, file).is_some_and(|m| m.kind == Kind::File && m.mode & 0o111 != 0)
     };
