@@ -11,6 +11,7 @@
 mod control;
 mod hold;
 mod http;
+mod inbox;
 mod kill;
 mod order;
 mod payload;
