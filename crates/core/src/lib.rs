@@ -18,6 +18,7 @@ pub mod route;
 pub mod attention;
 pub mod confirm;
 pub mod dispatch;
+pub mod environment;
 pub mod probe;
 pub mod session;
 pub mod tokens;

@@ -45,10 +45,13 @@ pub fn limit_of(limits: &Limits, reason: LimitReason) -> Option<u64> {
 }
 
 impl Engine {
-    /// Is the whole machine stopped?
-    pub(super) fn machine_is_parked(&self) -> bool {
-        let parked = self.0.parts.inbox.parked(&Scope::Machine).ok().flatten();
-        parked.is_some_and(|parked| parked.is_in_force())
+    /// Is the item stopped, or the whole machine? Counting may have done it a moment ago.
+    pub(super) fn parked_by_now(&self, gathered: &Gathered) -> bool {
+        let scopes = [Scope::Machine, Scope::Item(gathered.item.clone())];
+        scopes.iter().any(|scope| {
+            let parked = self.0.parts.inbox.parked(scope).ok().flatten();
+            parked.is_some_and(|parked| parked.is_in_force())
+        })
     }
 
     /// The limit that keeps the item's next prompt from its agent, if one does.

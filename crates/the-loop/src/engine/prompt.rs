@@ -107,7 +107,8 @@ impl Engine {
 
     /// Takes a prompt through the dispatch machine.
     pub(super) fn dispatch(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
-        if self.machine_is_parked() {
+        self.count_before_prompt(gathered);
+        if self.parked_by_now(gathered) {
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
         if let Some(reached) = self.over_limit(gathered) {

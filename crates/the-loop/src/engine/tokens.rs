@@ -7,6 +7,19 @@ use super::item::Gathered;
 use super::{Engine, lock};
 
 impl Engine {
+    /// Counts what came since the last look, so that a limit is compared with what is used now.
+    pub(super) fn count_before_prompt(&self, gathered: &Gathered) {
+        let limits = &gathered.settings.routing.limits;
+        if limits.max_tokens_per_item == 0 && limits.max_tokens_per_day == 0 {
+            return;
+        }
+        let agent = lock(&self.0.agents).get(&gathered.key).cloned();
+        if let Some(agent) = agent {
+            lock(&agent).last_look();
+            self.count_tokens(gathered, &agent);
+        }
+    }
+
     /// Puts what the agent's transcript has told of tokens into the inbox, and parks what has reached its
     /// limit by it. What cannot be written now stays with the agent.
     pub(super) fn count_tokens(&self, gathered: &Gathered, agent: &Mutex<Agent>) {

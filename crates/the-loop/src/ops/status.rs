@@ -2,6 +2,7 @@
 //! with the daemon down or tmux hung.
 
 mod document;
+mod environment;
 mod words;
 
 use std::collections::BTreeMap;
@@ -78,6 +79,7 @@ struct Look<'a> {
     counts: Result<InboxCounts, String>,
     /// Since when the daemon's commits are refused (ST-55).
     unavailable_since: Option<Timestamp>,
+    environment: environment::SessionEnvironment,
     sessions: Sessions,
     /// Tokens of all items today, and of each item: over all days, and today.
     tokens: (Usage, Vec<(String, Usage, Usage)>),
@@ -188,6 +190,7 @@ impl<'a> Look<'a> {
             free_memory_mb: crate::engine::free_memory(world.disk.as_ref())
                 .map(|bytes| bytes >> 20),
             free_disk_mb: free_disk_mb(desk),
+            environment: environment::look(desk, &sessions),
             sessions,
             desk,
         }

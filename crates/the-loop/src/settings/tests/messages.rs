@@ -273,7 +273,6 @@ fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
         "routing: {tmux: {sessionPerPr: always}}",
         "routing: {harnesses: {mine: {command: x}}}",
         "routing: {harnesses: {}}",
-        "routing: {limits: {stallMinutes: 3}}",
         "integrations: {github: {hosts: {ghe.corp.example: {apiUrl: x}}}}",
         "notifications:",
     ] {
