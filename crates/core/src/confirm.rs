@@ -215,6 +215,25 @@ pub fn believed(observations: &[Observation]) -> Option<Observation> {
     Some(barred.filter(|_| looks_idle).unwrap_or(newest))
 }
 
+/// The believed observation with the time since when its state stands: that of the earliest word for the
+/// same state that no other state was told after. A title has no time of its own, and whoever looks at it
+/// first would take that look for the beginning (DI-31).
+pub fn standing(observations: &[Observation]) -> Option<Observation> {
+    let believed = believed(observations)?;
+    let changed_at = observations
+        .iter()
+        .filter(|o| o.state != believed.state && o.at <= believed.at)
+        .map(|o| o.at)
+        .max();
+    observations
+        .iter()
+        .copied()
+        .filter(|o| o.state == believed.state && o.at <= believed.at)
+        .filter(|o| changed_at.is_none_or(|changed| o.at >= changed))
+        .min_by(|a, b| a.at.cmp(&b.at).then_with(|| a.source.cmp(&b.source)))
+        .or(Some(believed))
+}
+
 /// What may confirm a delivery. A screen never does (P3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {

@@ -129,6 +129,11 @@ impl Agent {
         self.watch.as_ref()?.state()
     }
 
+    /// The state as it was last seen, with the first one to say so and since when it stands.
+    pub fn standing(&self) -> Option<Observation> {
+        self.watch.as_ref()?.standing()
+    }
+
     /// Evidence that a delivery with this marker was taken after the attempt was written down.
     pub fn evidence(&mut self, marker: &Marker, intent_at: Timestamp) -> Option<By> {
         self.look(None, None);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_loop_core::attention::{Quiet, Signs, Wait, children_due, listen, wait};
 use the_loop_core::config::InteractionMode;
-use the_loop_core::confirm::{AgentState, Observation, WaitingKind};
+use the_loop_core::confirm::{AgentState, Observation, ObservationSource, WaitingKind};
 use the_loop_core::event::{LogEvent, WaitingKind as WaitingWord};
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::prompt::comment;
@@ -52,7 +52,17 @@ impl Engine {
         if needs.kept.is_none() {
             self.remember_told(gathered, &mut needs, signs, now);
         }
-        let waited = wait(needs.wait, seen.filter(|_| pane.is_some()), now, after);
+        // Only a hook tells when a question was asked; every other source is asked since when it stands.
+        let asked = match (seen, agent.standing()) {
+            (Some(seen), Some(standing)) if seen.source != ObservationSource::Hook => {
+                Some(Observation {
+                    at: standing.at,
+                    ..seen
+                })
+            }
+            (seen, _) => seen,
+        };
+        let waited = wait(needs.wait, asked.filter(|_| pane.is_some()), now, after);
         let listened = listen(needs.quiet, state, signs, now, limit);
         (needs.wait, needs.quiet) = (waited.wait, listened.quiet);
         let told = Attention {

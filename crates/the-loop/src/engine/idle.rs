@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use the_loop_core::attention::idle_over;
-use the_loop_core::confirm::Observation;
+use the_loop_core::confirm::{AgentState, Observation};
 use the_loop_core::event::LogEvent;
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::session::SessionStatus;
@@ -83,7 +83,10 @@ impl Engine {
         let idle = {
             let mut agent = lock(&agent);
             let limits = &gathered.settings.routing.limits;
-            let seen = agent.observe(now, Some(&view), None);
+            let idles = agent
+                .observe(now, Some(&view), None)
+                .is_some_and(|seen| matches!(seen.state, AgentState::Idle | AgentState::Ready));
+            let seen = agent.standing().filter(|_| idles);
             let draft = agent.composer(&view, now, None).hold().is_some();
             let joined = view.clients.iter().any(|client| !client.read_only);
             idle_over(seen, now, limits.idle_stop_after_hours).filter(|_| !draft && !joined)

@@ -95,6 +95,7 @@ impl Engine {
         let has_ended = pane.is_none() && !watched.said.exited;
         watched.said.exited = pane.is_none();
         let news = self.attend(&gathered, &mut watched, observation, pane, now);
+        let standing = watched.standing().filter(|_| pane.is_some());
         drop(watched);
         if malformed > 0 {
             self.say_malformed(&gathered, malformed);
@@ -109,7 +110,7 @@ impl Engine {
         self.tell_news(&gathered, news, &target, &found.record.harness);
         self.count_tokens(&gathered, &agent);
         if found.record.status == SessionStatus::Active {
-            self.stop_if_idle(&gathered, observation, now);
+            self.stop_if_idle(&gathered, standing, now);
         }
     }
 

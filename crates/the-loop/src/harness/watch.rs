@@ -311,8 +311,17 @@ impl Watch {
         self.markers.push_back(seen);
     }
 
-    /// The agent's state, who says so and since when (DI-31).
+    /// The agent's state, who says so and since when that one does (DI-31).
     pub fn state(&self) -> Option<Observation> {
+        self.told(confirm::believed)
+    }
+
+    /// The same state, with the first one to say so and since when it stands.
+    pub fn standing(&self) -> Option<Observation> {
+        self.told(confirm::standing)
+    }
+
+    fn told(&self, decide: fn(&[Observation]) -> Option<Observation>) -> Option<Observation> {
         let all = [
             self.from_hooks,
             self.from_file,
@@ -322,7 +331,7 @@ impl Watch {
         ];
         let of_this_process = |o: &Observation| o.at >= self.launched_at;
         let known: Vec<Observation> = all.into_iter().flatten().filter(of_this_process).collect();
-        let Some(mut newest) = confirm::believed(&known) else {
+        let Some(mut newest) = decide(&known) else {
             return self.adapter.baseline().map(|state| Observation {
                 source: ObservationSource::Screen,
                 at: self.launched_at,

@@ -277,7 +277,7 @@ fn di51_what_a_new_session_waits_for_is_named() {
     let text = home.ok(&["status"]);
     assert!(text.contains("0 live; 1 waiting for memory"), "{text}");
     configure(&home, "", "minFreeMemoryMb: 0");
-    eventually("the session", || {
+    eventually(&format!("the session {}", home.root().display()), || {
         newest(&home).starts_with("confirmed").then_some(())
     });
 }

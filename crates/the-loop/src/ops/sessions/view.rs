@@ -189,5 +189,5 @@ fn observed(
     let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);
-    watch.state()
+    watch.standing()
 }
