@@ -13,7 +13,7 @@ use super::Spot;
 const SEP: char = '\t';
 
 /// What is asked of a pane.
-pub(super) const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_id}\t#{pane_width}\t#{pane_height}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{pane_title}";
+pub(super) const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_id}\t#{pane_width}\t#{pane_height}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{window_activity}\t#{pane_title}";
 /// What is asked of a client; its pane is the one that its keys go to.
 pub(super) const CLIENT_FORMAT: &str =
     "C\t#{client_readonly}\t#{client_activity}\t#{session_name}\t#{pane_id}";
@@ -55,6 +55,8 @@ pub struct Pane {
     pub exit_status: Option<i32>,
     /// It is in copy mode or another mode.
     pub in_mode: bool,
+    /// Last output in its window, Unix seconds; `None` where tmux does not tell.
+    pub output_at: Option<i64>,
     /// Title the program set: untrusted text.
     pub title: String,
 }
@@ -170,7 +172,7 @@ pub(super) fn read_made(text: &str) -> Option<(i32, PaneId)> {
 }
 
 fn read_pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(10, SEP);
+    let mut fields = line.splitn(11, SEP);
     (fields.next()? == "P").then_some(())?;
     Some(Pane {
         session: fields.next()?.to_owned(),
@@ -180,6 +182,7 @@ fn read_pane(line: &str) -> Option<Pane> {
         dead: fields.next()? == "1",
         exit_status: fields.next()?.parse().ok(),
         in_mode: fields.next()? != "0",
+        output_at: fields.next()?.parse().ok(),
         title: fields.next()?.to_owned(),
     })
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::renewed::idle;
 use super::restart::{edit, held, item, reconfigure, record, restart, restarted, rig, rotate, row};
+use super::rig::Rig;
 
 #[test]
 fn se58_a_draft_is_left_alone_without_force() {

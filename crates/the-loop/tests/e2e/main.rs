@@ -13,6 +13,7 @@ mod control;
 mod harness;
 mod hold;
 mod http;
+mod inbox;
 mod kill;
 mod left_alone;
 mod order;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use the_loop_core::confirm::AgentState;
+use the_loop_core::confirm::{AgentState, Observation, ObservationSource};
 use the_loop_core::ids::Slug;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::record::SessionRecord;
@@ -36,6 +36,8 @@ pub struct View {
     pub state: AgentState,
     /// Since when, as the one who says so tells.
     pub since: Option<Timestamp>,
+    /// Who says so; `None` where the record or the absence of a process does, or nobody.
+    pub source: Option<ObservationSource>,
 }
 
 impl View {
@@ -44,6 +46,7 @@ impl View {
         tmux: TmuxState::Unknown,
         state: AgentState::Unknown,
         since: None,
+        source: None,
     };
 }
 
@@ -113,6 +116,7 @@ impl Panes {
                 tmux: self.state(record),
                 state: AgentState::Exited,
                 since: record.closed_at,
+                source: None,
             };
         }
         let tmux = self.state(record);
@@ -125,7 +129,8 @@ impl Panes {
                 } else {
                     AgentState::Exited
                 },
-                since: None,
+                since: record.idle_stopped_at,
+                source: None,
             },
             TmuxState::Live => self.live(desk, slug, record),
         }
@@ -145,7 +150,8 @@ impl Panes {
             return View {
                 tmux: TmuxState::Live,
                 state: AgentState::Exited,
-                since: None,
+                since: record.idle_stopped_at,
+                source: None,
             };
         }
         let title = pane.as_ref().map(|pane| pane.title.clone());
@@ -167,8 +173,9 @@ impl Panes {
         }
         View {
             tmux: TmuxState::Live,
-            state: seen.map_or(silent, |(state, _)| state),
-            since: seen.map(|(_, at)| at),
+            state: seen.map_or(silent, |seen| seen.state),
+            since: seen.map(|seen| seen.at),
+            source: seen.map(|seen| seen.source),
         }
     }
 }
@@ -181,7 +188,7 @@ fn observed(
     record: &SessionRecord,
     title: Option<&str>,
     screen: Option<&ScreenView>,
-) -> Option<(AgentState, Timestamp)> {
+) -> Option<Observation> {
     let adapter = adapter?;
     let own = [("THE_LOOP_STATE_ROOT", desk.layout.root().to_string())];
     let declared = &adapter.declaration().env;
@@ -196,5 +203,5 @@ fn observed(
     let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);
-    watch.state().map(|seen| (seen.state, seen.at))
+    watch.standing()
 }
