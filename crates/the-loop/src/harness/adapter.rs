@@ -25,7 +25,7 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub struct Adapter {
     kind: Kind,
-    declared: Arc<Declaration>,
+    pub(super) declared: Arc<Declaration>,
 }
 
 /// All harnesses that the settings allow.
