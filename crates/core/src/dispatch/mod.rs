@@ -64,6 +64,7 @@ enum Phase {
     Activating { adopted: bool },
     AwaitingReady,
     ConfirmingFirst,
+    TakingBack,
     Over,
 }
 
@@ -128,6 +129,7 @@ impl Dispatch {
             (Phase::ConfirmingFirst, Seen::Confirm(confirmation)) => {
                 self.confirming_first(confirmation)
             }
+            (Phase::TakingBack, Seen::Journal(journaled)) => self.taking_back(journaled),
             (_, _) => self.done(Verdict::Defect),
         }
     }
@@ -236,9 +238,7 @@ impl Dispatch {
         match sent {
             Sent::Submitted => self.ask(Phase::Confirming { again: true }, Effect::Confirm),
             Sent::LeftInComposer(reason) => self.done(Verdict::LeftInComposer(reason)),
-            Sent::NotPasted | Sent::Unanswered => {
-                self.done(Verdict::Unconfirmed { in_composer: true })
-            }
+            Sent::NotPasted | Sent::Unanswered => self.unconfirmed(true),
         }
     }
 
@@ -252,9 +252,16 @@ impl Dispatch {
             Confirmation::Silent { in_composer: true } if !again => {
                 self.ask(Phase::SubmittingAgain, Effect::SubmitAgain)
             }
-            Confirmation::Silent { in_composer } => self.done(Verdict::Unconfirmed { in_composer }),
+            Confirmation::Silent { in_composer } => self.unconfirmed(in_composer),
             Confirmation::Interrupted => self.done(Verdict::Interrupted),
         }
+    }
+
+    fn unconfirmed(&mut self, in_composer: bool) -> Step {
+        self.done(Verdict::Unconfirmed {
+            in_composer,
+            averted: self.averted,
+        })
     }
 
     fn making_workspace(&mut self, made: Made) -> Step {
@@ -309,11 +316,19 @@ impl Dispatch {
     /// talked to (seed 004, AC7); without one it is left alone.
     fn occupied(&mut self) -> Step {
         match self.facts.known {
-            Known::Session { .. } => {
+            Known::Session { .. } => self.ask(Phase::TakingBack, Effect::TakeBack),
+            Known::Nobody | Known::Starting { .. } => self.ask(Phase::Adopting, Effect::Adopt),
+        }
+    }
+
+    /// The record names the conversation that lives, not the one that was about to replace it.
+    fn taking_back(&mut self, journaled: Journaled) -> Step {
+        match journaled {
+            Journaled::Written => {
                 self.averted = true;
                 self.found_live()
             }
-            Known::Nobody | Known::Starting { .. } => self.ask(Phase::Adopting, Effect::Adopt),
+            Journaled::Refused => self.fail(Trouble::Record),
         }
     }
 
@@ -326,6 +341,7 @@ impl Dispatch {
                 },
             ),
             Cleared::StillThere => self.done(Verdict::SessionOccupied),
+            Cleared::Unanswered => self.done(Verdict::Held(HoldReason::TmuxUnanswered)),
         }
     }
 
@@ -419,7 +435,7 @@ impl Dispatch {
                 launched: Some(self.launch),
             }),
             // An argument is never in the composer as ours to submit: it stays pasted and is examined.
-            Confirmation::Silent { in_composer } => self.done(Verdict::Unconfirmed { in_composer }),
+            Confirmation::Silent { in_composer } => self.unconfirmed(in_composer),
             Confirmation::Interrupted => self.done(Verdict::Interrupted),
         }
     }

@@ -70,6 +70,8 @@ pub enum Effect {
     },
     /// Wait for the adapter's readiness signal (DI-21).
     AwaitReady,
+    /// Make the record what it was before the spawn was journaled: its own session lives (DI-39).
+    TakeBack,
 }
 
 /// What was seen of an effect.
@@ -87,7 +89,7 @@ pub enum Seen {
     Confirm(Confirmation),
     /// Of [`Effect::MakeWorkspace`].
     Workspace(Made),
-    /// Of [`Effect::RecordStarting`] and [`Effect::RecordActive`].
+    /// Of [`Effect::RecordStarting`], [`Effect::RecordActive`] and [`Effect::TakeBack`].
     Journal(Journaled),
     /// Of [`Effect::PrepareHarness`].
     Harness(Made),
@@ -182,8 +184,10 @@ pub enum Journaled {
 pub enum Cleared {
     /// Verified: the name is free.
     Gone,
-    /// It is still there.
+    /// tmux refused, and it is still there.
     StillThere,
+    /// tmux did not say: nothing is known to be wrong with the session.
+    Unanswered,
 }
 
 /// Outcome of `new-session`.
@@ -401,6 +405,8 @@ pub enum Verdict {
     Unconfirmed {
         /// Our text still stands in the composer after a second submit.
         in_composer: bool,
+        /// A replacement was in hand when the session turned out to live.
+        averted: bool,
     },
     /// Pasted, not submitted; ours to submit or clear once the dialog is answered (DI-28).
     LeftInComposer(HoldReason),

@@ -51,18 +51,17 @@ impl Engine {
         match verdict {
             Verdict::Confirmed { by, averted, .. } => {
                 if averted {
-                    self.emit(LogEvent::SessionRespawnAverted {
-                        work_item: gathered.item.clone(),
-                        harness: performer.adapter.name().to_owned(),
-                        tmux_target: performer.target.to_string(),
-                        gh_event: job.delivery.event.clone(),
-                        action: job.delivery.action.clone(),
-                        delivery_id: Some(job.delivery.delivery_id.clone()),
-                    });
+                    self.say_averted(&performer, &job);
                 }
                 self.confirmed(held, &gathered, &job, by)
             }
-            Verdict::Unconfirmed { in_composer } => {
+            Verdict::Unconfirmed {
+                in_composer,
+                averted,
+            } => {
+                if averted {
+                    self.say_averted(&performer, &job);
+                }
                 let next = if in_composer {
                     UnconfirmedNext::Operator
                 } else {
@@ -87,7 +86,10 @@ impl Engine {
                 );
                 Progress::Wait
             }
-            Verdict::Held(reason) => self.hold(held, &gathered, &job, reason),
+            Verdict::Held(reason) => {
+                self.roll_back(&performer);
+                self.hold(held, &gathered, &job, reason)
+            }
             // The agent lives and may have the prompt; only the record does not say so yet. The next look
             // adopts it and examines what it was given: a retry would give it the prompt twice.
             Verdict::Failed(Trouble::Record)
@@ -139,6 +141,18 @@ impl Engine {
                 Progress::Wait
             }
         }
+    }
+
+    /// It lived after all, and has the prompt in its pane (seed 004, AC10).
+    fn say_averted(&self, performer: &Performer<'_>, job: &Job) {
+        self.emit(LogEvent::SessionRespawnAverted {
+            work_item: performer.gathered.item.clone(),
+            harness: performer.adapter.name().to_owned(),
+            tmux_target: performer.target.to_string(),
+            gh_event: job.delivery.event.clone(),
+            action: job.delivery.action.clone(),
+            delivery_id: Some(job.delivery.delivery_id.clone()),
+        });
     }
 
     /// The harness has it: record, events, outcome.

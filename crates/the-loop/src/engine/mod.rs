@@ -6,18 +6,21 @@
 //! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
-//! `recover` does what a start has to do. `tell` writes back on tickets of the embedded tracker, and
+//! `recover` does what a start has to do, `bring_back` the conversations that lost their agents, `doubts`
+//! what was left undecided. `tell` writes back on tickets of the embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
 //! delivery (DI-6): same code, same locks.
 
 mod agent;
+mod bring_back;
 mod close;
 mod come_up;
 mod command;
 mod conclude;
 mod deliver;
+mod doubts;
 mod end_harness;
 mod examine;
 mod give_back;
@@ -109,11 +112,15 @@ struct Shared {
     holds: Mutex<HashMap<Seq, hold::HoldNote>>,
     submits: Mutex<HashMap<Seq, u32>>,
     doubtful: Mutex<HashSet<Seq>>,
+    in_doubt: Mutex<HashSet<ItemKey>>,
+    lost_said: Mutex<HashSet<ItemKey>>,
+    line: Mutex<bring_back::Line>,
     left_to_person: Mutex<HashSet<Seq>>,
     faults_said: Mutex<HashMap<Utf8PathBuf, i64>>,
     stopping: AtomicBool,
     woken: (Mutex<bool>, Condvar),
     outage: Mutex<supervise::Outage>,
+    server_gone: Mutex<bool>,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -142,11 +149,15 @@ impl Engine {
             holds: Mutex::default(),
             submits: Mutex::default(),
             doubtful: Mutex::default(),
+            in_doubt: Mutex::default(),
+            lost_said: Mutex::default(),
+            line: Mutex::default(),
             left_to_person: Mutex::default(),
             faults_said: Mutex::default(),
             stopping: AtomicBool::new(false),
             woken: (Mutex::new(false), Condvar::new()),
             outage: Mutex::default(),
+            server_gone: Mutex::default(),
             parts,
         }))
     }
@@ -160,6 +171,8 @@ impl Engine {
             if ticked {
                 next_tick = Instant::now() + TICK;
                 self.supervise();
+            } else {
+                self.bring_back_due();
             }
             if !self.inbox_refuses(ticked) {
                 self.intake();

@@ -110,6 +110,7 @@ impl<'a> Performer<'a> {
             | Effect::PrepareHarness { .. }
             | Effect::Clear(_)
             | Effect::Launch { .. }
+            | Effect::TakeBack
             | Effect::RecordActive { .. } => {
                 if self.slot.is_none() {
                     self.slot = Some(self.engine.0.slots.take());
@@ -133,6 +134,7 @@ impl<'a> Performer<'a> {
                 Seen::Journal(self.record_active(launch, adopted))
             }
             Effect::AwaitReady => Seen::Ready(self.await_ready()),
+            Effect::TakeBack => Seen::Journal(self.take_journal_back()),
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod crash;
 mod holds;
+mod recovery;
 mod script;
 mod spawn;
 mod trouble;
