@@ -4,6 +4,7 @@
 
 mod crash;
 mod holds;
+mod kept;
 mod recovery;
 mod script;
 mod spawn;
