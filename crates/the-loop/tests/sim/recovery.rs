@@ -1,6 +1,6 @@
 //! Conversations that outlive tmux servers and machines: who comes first, and what is said (DI-24, DI-41).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use the_loop::disk::{Disk, OsDisk};
 use the_loop_core::ids::WorkItemRef;
 use the_loop_testkit::{Simulator, Trouble};
