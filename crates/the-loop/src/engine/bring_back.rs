@@ -199,7 +199,7 @@ impl Engine {
             SessionStatus::Active => {}
             SessionStatus::Paused | SessionStatus::Closed => return Ended::Over,
         }
-        let known = Self::known(&gathered);
+        let known = self.known(&gathered);
         // A blank conversation that nobody tells anything helps nobody: the next delivery begins it.
         if known != (Known::Session { resumable: true }) {
             return Ended::Over;

@@ -136,7 +136,7 @@ impl Performer<'_> {
         self.gathered.record = Some(record.clone());
         lock(&self.engine.0.lost_said).remove(&self.gathered.key);
         if adopted {
-            self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+            self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
             self.engine.emit(LogEvent::SessionAdopted {
                 work_item: self.gathered.item.clone(),
                 endpoint: None,

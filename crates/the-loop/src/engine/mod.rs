@@ -7,7 +7,9 @@
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
 //! `recover` does what a start has to do, `bring_back` the conversations that lost their agents, `doubts`
-//! what was left undecided. `tell` writes back on tickets of the embedded tracker, and
+//! what was left undecided. `restart` relaunches sessions with a renewed environment
+//! (`relaunch` is the effects of it), `drift` tells who holds an old one, `left_behind` settles what a
+//! verb that was killed has left. `tell` writes back on tickets of the embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
@@ -21,6 +23,7 @@ mod command;
 mod conclude;
 mod deliver;
 mod doubts;
+mod drift;
 mod end_harness;
 mod examine;
 mod give_back;
@@ -28,10 +31,13 @@ mod hold;
 mod intake;
 mod item;
 mod launch;
+mod left_behind;
 mod limits;
 mod perform;
 mod prompt;
 mod recover;
+mod relaunch;
+pub mod restart;
 mod slots;
 mod spawn;
 mod supervise;
@@ -52,10 +58,12 @@ use the_loop_core::record::SessionRecord;
 
 pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
+pub use drift::environment_of;
 pub use item::{Rest, is_deed};
 pub use limits::free_memory;
 
 use crate::git::Git;
+use crate::harness::adapter::Adapters;
 use crate::settings::Live;
 use crate::store::eventlog::EventLog;
 use crate::store::inbox::{Inbox, Seq};
@@ -105,6 +113,7 @@ struct Shared {
     tickets: LocalTracker,
     slots: slots::Slots,
     room: limits::Room,
+    adapters: Mutex<Option<(Arc<Settings>, Adapters)>>,
     agents: Mutex<HashMap<ItemKey, Arc<Mutex<agent::Agent>>>>,
     in_hand: Mutex<HashSet<ItemKey>>,
     resting: Mutex<HashMap<ItemKey, Resting>>,
@@ -121,6 +130,7 @@ struct Shared {
     woken: (Mutex<bool>, Condvar),
     outage: Mutex<supervise::Outage>,
     server_gone: Mutex<bool>,
+    drift: Mutex<drift::Drift>,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -142,6 +152,7 @@ impl Engine {
             tickets: LocalTracker::new(&parts.world, &parts.layout),
             slots,
             room: limits::Room::default(),
+            adapters: Mutex::default(),
             agents: Mutex::default(),
             in_hand: Mutex::default(),
             resting: Mutex::default(),
@@ -158,6 +169,7 @@ impl Engine {
             woken: (Mutex::new(false), Condvar::new()),
             outage: Mutex::default(),
             server_gone: Mutex::default(),
+            drift: Mutex::default(),
             parts,
         }))
     }
@@ -342,6 +354,19 @@ impl Engine {
             &self.0.parts.layout.tmux_conf(),
             Duration::from_secs_f64(tmux.timeout_seconds),
         )
+    }
+
+    /// The harnesses that these settings allow; put together once for each change of them.
+    fn adapters(&self, settings: &Arc<Settings>) -> Adapters {
+        let mut known = lock(&self.0.adapters);
+        match &*known {
+            Some((of, adapters)) if Arc::ptr_eq(of, settings) => adapters.clone(),
+            Some(_) | None => {
+                let adapters = Adapters::of(settings);
+                *known = Some((settings.clone(), adapters.clone()));
+                adapters
+            }
+        }
     }
 
     fn git(&self, settings: &Settings) -> Git {

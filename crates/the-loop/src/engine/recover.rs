@@ -49,6 +49,7 @@ impl Engine {
             let brings_back = settings.routing.tmux.recover_on_start;
             match found.record.status {
                 SessionStatus::Starting => {
+                    // What a relaunch had ended is taken back to a session that is gone: it comes back, too.
                     let settled = self.settle_at_start(found);
                     let stays = matches!(settled, Some(Settled::Kept | Settled::TakenBack));
                     if stays && brings_back {

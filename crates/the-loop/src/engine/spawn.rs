@@ -46,7 +46,7 @@ impl Performer<'_> {
         let mut record = match (launch, self.gathered.record.clone()) {
             (Launch::Resume, Some(record)) => record,
             (Launch::Fresh, Some(mut record)) if record.status.is_live() => {
-                record.harness_session_id = self.engine.world().ids.uuid();
+                record.harness_session_id = self.new_conversation();
                 record
             }
             (Launch::Fresh | Launch::Resume, _) => {
@@ -58,7 +58,7 @@ impl Performer<'_> {
                     SessionStatus::Starting,
                     now,
                 );
-                record.harness_session_id = self.engine.world().ids.uuid();
+                record.harness_session_id = self.new_conversation();
                 record
             }
         };
@@ -98,7 +98,7 @@ impl Performer<'_> {
         }
         if launch == Launch::Fresh {
             self.engine
-                .say_not_resumable(&self.gathered, self.adapter, previous);
+                .say_not_resumable(&self.gathered, &self.adapter, previous);
         }
         self.engine.emit(LogEvent::SessionStarting {
             work_item: self.gathered.item.clone(),
@@ -113,7 +113,7 @@ impl Performer<'_> {
                 .map(|row| row.delivery.delivery_id.clone()),
         });
         self.gathered.record = Some(record);
-        self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+        self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
         Journaled::Written
     }
 
@@ -129,12 +129,21 @@ impl Performer<'_> {
             return Journaled::Refused;
         }
         self.gathered.record = Some(record);
-        self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+        self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
         Journaled::Written
     }
 
+    /// The id of a new conversation; empty where the harness chooses and we learn (DI-33).
+    fn new_conversation(&self) -> String {
+        if self.adapter.assigns_id() {
+            self.engine.world().ids.uuid()
+        } else {
+            String::new()
+        }
+    }
+
     pub(super) fn prepare_harness(&mut self) -> Made {
-        match self.engine.prepare_harness(&self.gathered, self.adapter) {
+        match self.engine.prepare_harness(&self.gathered, &self.adapter) {
             Ok(()) => Made::Ready,
             Err(error) => {
                 self.error = Some(error);
@@ -175,7 +184,7 @@ impl Performer<'_> {
         let args = self.engine.launch_argv(
             &self.gathered,
             &record,
-            self.adapter,
+            &self.adapter,
             launch,
             argument.as_deref(),
         );
@@ -191,7 +200,7 @@ impl Performer<'_> {
             "program": self.adapter.program(&world),
             "argv": args,
             "cwd": record.cwd,
-            "env": self.engine.pane_env(&self.gathered),
+            "env": self.engine.pane_env(&self.gathered, &self.adapter),
         });
         let file = self
             .engine

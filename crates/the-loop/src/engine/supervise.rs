@@ -12,7 +12,6 @@ use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
-use crate::harness::adapter::Adapter;
 use crate::process::NoAnswer;
 use crate::store::registry::{RecordFault, Registered};
 use crate::tmux::{Snapshot, Tmux};
@@ -59,6 +58,7 @@ impl Engine {
             }
         };
         self.count_places(&settings, Some((&snapshot, &live)));
+        self.look_at_environments(&live, &snapshot);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
             let elsewhere = found
@@ -66,7 +66,9 @@ impl Engine {
                 .tmux_socket
                 .as_ref()
                 .is_some_and(|s| *s != settings.routing.tmux.socket_name);
-            if found.record.status != SessionStatus::Starting && !elsewhere {
+            if found.record.status == SessionStatus::Starting {
+                self.settle_left_behind(found);
+            } else if !elsewhere {
                 self.look_at(found, &snapshot);
                 self.hear_of_doubts(&self.gathered_of(found));
             }
@@ -77,11 +79,14 @@ impl Engine {
         let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else {
             return;
         };
-        let Some(adapter) = Adapter::by_name(&found.record.harness) else {
+        let gathered = self.gathered_of(found);
+        let Some(adapter) = self
+            .adapters(&gathered.settings)
+            .named(&found.record.harness)
+        else {
             return;
         };
-        let gathered = self.gathered_of(found);
-        let agent = self.agent(&gathered, adapter);
+        let agent = self.agent(&gathered, &adapter);
         let state = snapshot.state(&target);
         let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
         let now = self.world().clock.now();
@@ -212,7 +217,7 @@ impl Engine {
     }
 
     /// A look without the item's lock: good for showing and for hints, never for deciding (ST-29).
-    fn gathered_of(&self, found: &Registered) -> Gathered {
+    pub(super) fn gathered_of(&self, found: &Registered) -> Gathered {
         Gathered {
             key: found.record.item.key(),
             item: found.record.item.clone(),

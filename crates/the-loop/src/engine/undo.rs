@@ -98,7 +98,7 @@ impl Engine {
     pub(super) fn say_not_resumable(
         &self,
         gathered: &Gathered,
-        adapter: Adapter,
+        adapter: &Adapter,
         previous: Option<SessionStatus>,
     ) {
         if previous.is_none() || !lock(&self.0.lost_said).insert(gathered.key.clone()) {

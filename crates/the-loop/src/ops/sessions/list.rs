@@ -8,7 +8,7 @@ use the_loop_core::record::{Control, SessionRecord};
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
-use super::view::{Panes, View, confirms};
+use super::view::{Panes, View};
 use crate::ops::desk::{Desk, inbox_error};
 use crate::ops::error::OpError;
 use crate::store::files::RecordFault;
@@ -41,8 +41,12 @@ pub struct Line {
     pub control: Option<Control>,
     /// What is going on.
     pub view: View,
+    /// Pids of its live panes, where tmux was asked.
+    pub pids: Vec<i32>,
     /// The command that attaches; `None` without a target.
     pub attach: Option<String>,
+    /// How its harness shows that it took a delivery; `None` for one that waits for a place.
+    pub confirms: Option<&'static str>,
     /// Since when it waits for a place.
     pub waits_since: Option<Timestamp>,
 }
@@ -82,7 +86,6 @@ impl Line {
         if self.record.is_none() {
             value["status"] = json!(WAITING_CAPACITY);
         }
-        let harness = self.record.as_ref().map(|record| record.harness.as_str());
         value["control"] = json!(
             self.control
                 .as_ref()
@@ -91,7 +94,7 @@ impl Line {
         value["state"] = json!(self.view.state.as_str());
         value["stateSince"] = json!(self.view.since.or(self.waits_since));
         value["attach"] = json!(self.attach);
-        value["confirms"] = json!(harness.map(confirms));
+        value["confirms"] = json!(self.confirms);
         value
     }
 }
@@ -122,6 +125,11 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             } else {
                 View::UNKNOWN
             };
+            let pids = if query.probe {
+                panes.pids(record)
+            } else {
+                Vec::new()
+            };
             let read_only = matches!(
                 record.status,
                 SessionStatus::Starting | SessionStatus::Closed
@@ -132,9 +140,11 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                 indented,
                 control: control(&record.item),
                 view,
+                pids,
                 attach: record
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
+                confirms: Some(panes.confirms(&record.harness)),
                 waits_since: None,
                 record: Some(record.clone()),
             }
@@ -161,7 +171,9 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             indented: false,
             record: None,
             view: View::UNKNOWN,
+            pids: Vec::new(),
             attach: None,
+            confirms: None,
             waits_since: Some(since),
         });
     }
