@@ -9,6 +9,7 @@
 )]
 
 mod control;
+mod crowd;
 mod hold;
 mod http;
 mod kill;
@@ -19,6 +20,9 @@ mod restart;
 mod rig;
 mod roll;
 mod root;
+mod scripted;
 mod secret;
+mod seed004;
+mod steps;
 mod text;
 mod wrapper;
