@@ -183,9 +183,10 @@ impl Engine {
         let Ok(held) = self.0.locks.item(item, "recover", Patience::none()) else {
             return Ended::Later;
         };
-        let Ok(gathered) = self.gather(&held, item, self.settings()) else {
+        let Ok(mut gathered) = self.gather(&held, item, self.settings()) else {
             return Ended::Later;
         };
+        self.learn_late(&held, &mut gathered);
         let Some(record) = gathered.live().filter(|_| gathered.fault.is_none()) else {
             return Ended::Over;
         };
@@ -204,11 +205,16 @@ impl Engine {
         if known != (Known::Session { resumable: true }) {
             return Ended::Over;
         }
+        let mut performer = Performer::new(self, &held, gathered, None);
+        // A harness that is not known any more is told of with the next delivery.
+        if performer.why_none.is_some() {
+            return Ended::Over;
+        }
         let facts = Facts {
             known,
             has_prompt: false,
+            carries: performer.adapter.carries_first_prompt(),
         };
-        let mut performer = Performer::new(self, &held, gathered, None);
         let verdict = performer.run(facts);
         self.conclude_recovery(&performer, verdict)
     }
@@ -249,6 +255,7 @@ impl Engine {
             }
             Verdict::Confirmed { .. }
             | Verdict::Unconfirmed { .. }
+            | Verdict::Unproven(_)
             | Verdict::LeftInComposer(_)
             | Verdict::PasteUnanswered
             | Verdict::Defect => {
