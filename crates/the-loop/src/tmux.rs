@@ -107,6 +107,17 @@ pub enum Spawned {
     NoAnswer(NoAnswer),
 }
 
+/// Outcome of a kill that was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// The session is not there any more.
+    Gone,
+    /// tmux refused, and it is there.
+    StillThere,
+    /// tmux gave no answer to the kill or to the question after it.
+    Unanswered,
+}
+
 /// Why a call for effect failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TmuxError {
@@ -376,21 +387,29 @@ impl Tmux {
         }
     }
 
-    /// Clears a session that was proved dead, and verifies: true when it is gone.
-    pub fn clear_dead(&self, target: &TmuxTarget, _proof: ProvedDead) -> bool {
+    /// Clears a session that was proved dead, and verifies.
+    pub fn clear_dead(&self, target: &TmuxTarget, _proof: ProvedDead) -> Killed {
         self.kill(target)
     }
 
     /// Ends a session on somebody's wish to end it, and verifies: true when it is gone.
     pub fn end_session(&self, target: &TmuxTarget) -> bool {
-        self.kill(target)
+        self.kill(target) == Killed::Gone
     }
 
-    fn kill(&self, target: &TmuxTarget) -> bool {
-        let killed = self
-            .effect(&["kill-session", "-t", &target.session()], None)
-            .is_ok();
-        killed || self.probe(target) == TmuxState::Absent
+    fn kill(&self, target: &TmuxTarget) -> Killed {
+        let killed = self.effect(&["kill-session", "-t", &target.session()], None);
+        let Err(error) = killed else {
+            return Killed::Gone;
+        };
+        match (self.probe(target), error) {
+            (TmuxState::Absent, TmuxError::Refused(_) | TmuxError::NoAnswer(_)) => Killed::Gone,
+            (TmuxState::Live | TmuxState::Dead, TmuxError::Refused(_)) => Killed::StillThere,
+            (TmuxState::Live | TmuxState::Dead, TmuxError::NoAnswer(_))
+            | (TmuxState::Unknown, TmuxError::Refused(_) | TmuxError::NoAnswer(_)) => {
+                Killed::Unanswered
+            }
+        }
     }
 
     /// Keeps a pane when its process ends, or no longer keeps it.

@@ -172,7 +172,10 @@ impl Performer<'_> {
         let (mut machine, mut step) = Dispatch::begin(facts);
         loop {
             match step {
-                Step::Done(verdict) => return verdict,
+                Step::Done(verdict) => {
+                    self.averted = machine.averted();
+                    return verdict;
+                }
                 Step::Do(effect) => {
                     let seen = self.perform(effect);
                     step = machine.step(seen);

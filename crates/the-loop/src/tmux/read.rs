@@ -272,6 +272,7 @@ mod tests {
             dead,
             exit_status: None,
             in_mode: false,
+            output_at: None,
             title: String::new(),
         }
     }
