@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, demo};
+use super::{claude, codex, demo};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -28,6 +28,8 @@ use crate::world::World;
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
     /// None: everything about it is declared in the settings.
@@ -43,6 +45,11 @@ impl Adapter {
         Self::new(Kind::Claude, claude::declaration())
     }
 
+    /// Codex.
+    pub fn codex() -> Self {
+        Self::new(Kind::Codex, codex::declaration())
+    }
+
     /// The agent in this program.
     pub fn demo() -> Self {
         Self::new(Kind::Demo, demo::declaration())
@@ -50,7 +57,7 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::demo()]
+        vec![Self::claude(), Self::codex(), Self::demo()]
     }
 }
 
@@ -67,6 +74,7 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
+            Self::Codex => Ok(codex::pre_answer(context)),
             Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
         }
     }
@@ -78,9 +86,10 @@ impl Kind {
         place: &Place,
         since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        let _ = (world, since);
+        let _ = since;
         match self {
             Self::Claude => claude::transcript_path(place),
+            Self::Codex => codex::transcript_path(world, place),
             Self::Demo => {
                 let root = place.dir("THE_LOOP_STATE_ROOT")?;
                 let id = place.session_id.as_ref()?;
@@ -94,6 +103,7 @@ impl Kind {
     pub(super) fn transcript_format(self) -> TranscriptFormat {
         match self {
             Self::Claude => TranscriptFormat::Claude,
+            Self::Codex => TranscriptFormat::Codex,
             Self::Demo => TranscriptFormat::Demo,
             Self::Declared => TranscriptFormat::Lines,
         }
@@ -103,7 +113,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::Demo | Self::Declared => None,
+            Self::Codex | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -112,7 +122,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::Declared => None,
+            Self::Codex | Self::Declared => None,
         }
     }
 
@@ -120,6 +130,7 @@ impl Kind {
     pub(super) fn title_state(self, title: &str) -> Option<Shown> {
         let state = match self {
             Self::Claude => claude::title_state(title),
+            Self::Codex => codex::title_state(title),
             Self::Demo => demo::title_state(title),
             Self::Declared => None,
         };
@@ -131,6 +142,7 @@ impl Kind {
     pub(super) fn screen_state(self, screen: &ScreenView) -> Option<Shown> {
         match self {
             Self::Claude => claude::screen_state(screen),
+            Self::Codex => codex::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
             Self::Declared => None,
         }
@@ -139,7 +151,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::Declared => true,
+            Self::Claude | Self::Codex | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -151,8 +163,9 @@ impl Kind {
         declared: &Declaration,
     ) -> Option<Range<usize>> {
         match self {
-            Self::Claude | Self::Demo | Self::Declared => match &declared.composer {
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => match &declared.composer {
                 ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                ComposerRule::Open { prompts } => screen.open_input_line(prompts),
                 ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
             },
         }
@@ -160,8 +173,8 @@ impl Kind {
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
-        let _ = learning;
         match self {
+            Self::Codex => codex::learn_id(learning),
             Self::Claude | Self::Demo | Self::Declared => None,
         }
     }
