@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, codex, demo};
+use super::{claude, codex, cursor, demo};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -32,7 +32,7 @@ pub enum Kind {
     Codex,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
-    /// None: everything about it is declared in the settings.
+    /// None: everything about it is declared, in the settings or beside this.
     Declared,
 }
 
@@ -50,6 +50,11 @@ impl Adapter {
         Self::new(Kind::Codex, codex::declaration())
     }
 
+    /// Cursor's agent: nothing of it needs code.
+    pub fn cursor() -> Self {
+        Self::new(Kind::Declared, cursor::declaration())
+    }
+
     /// The agent in this program.
     pub fn demo() -> Self {
         Self::new(Kind::Demo, demo::declaration())
@@ -57,7 +62,7 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::codex(), Self::demo()]
+        vec![Self::claude(), Self::codex(), Self::cursor(), Self::demo()]
     }
 }
 
@@ -75,7 +80,15 @@ impl Kind {
                 Ok(claude::pre_answer(context))
             }
             Self::Codex => Ok(codex::pre_answer(context)),
-            Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
+            Self::Declared => {
+                // A program that takes such settings is told of its hooks and of its mail.
+                let settings = |word: &String| word.contains("{settings_file}");
+                if declared.spawn.iter().chain(&declared.resume).any(settings) {
+                    claude::write_settings(context, &declared.hooks)?;
+                }
+                Ok(Ok(Vec::new()))
+            }
+            Self::Demo => Ok(Ok(Vec::new())),
         }
     }
 
@@ -84,9 +97,8 @@ impl Kind {
         self,
         world: &World,
         place: &Place,
-        since: Timestamp,
+        _since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        let _ = since;
         match self {
             Self::Claude => claude::transcript_path(place),
             Self::Codex => codex::transcript_path(world, place),
@@ -175,6 +187,7 @@ impl Kind {
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
             Self::Codex => codex::learn_id(learning),
+            // We choose it, or the declaration says where it stands.
             Self::Claude | Self::Demo | Self::Declared => None,
         }
     }

@@ -99,7 +99,14 @@ impl Watch {
     }
 
     /// The id of the conversation that this process has begun, when it is not known yet and shows now.
-    pub fn learn(&self, world: &World, screen: Option<&ScreenView>) -> Option<HarnessSessionId> {
+    /// `taken` are the conversations of other sessions, `rivals` the launches of those whose is not known.
+    pub fn learn(
+        &self,
+        world: &World,
+        screen: Option<&ScreenView>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
         if self.place.session_id.is_some() {
             return None;
         }
@@ -109,6 +116,8 @@ impl Watch {
             since: self.launched_at,
             screen,
             told: self.told_id.as_ref(),
+            taken,
+            rivals,
         })
     }
 
@@ -353,6 +362,13 @@ impl Watch {
             let found = transcript.mentions(&*world.disk, marker.as_str());
             found.unwrap_or(true)
         })
+    }
+
+    /// Is there a transcript, as far as is known where it would be? Without one nothing can be taken up
+    /// again (SE-58). `None` when nobody knows where to look, or it cannot be looked at.
+    pub fn has_transcript(&self, world: &World) -> Option<bool> {
+        let path = self.transcript.as_ref()?.path();
+        world.disk.meta(path).ok().map(|meta| meta.is_some())
     }
 
     /// When the newest turn began, as hooks and transcript tell.
