@@ -253,7 +253,11 @@ fn di33_the_id_is_learnt_from_the_file_of_this_pane() {
     assert_eq!(setting.learns(2000, &[]), None);
     setting.rollout(OURS, &real, json!("cli"), &header());
     assert_eq!(setting.learns(2000, &[]).as_deref(), Some(OURS));
-    assert_eq!(setting.learns(2001, &[]), None, "it began before the launch");
+    assert_eq!(
+        setting.learns(2001, &[]),
+        None,
+        "it began before the launch"
+    );
     let taken = HarnessSessionId::parse(OURS).unwrap();
     assert_eq!(setting.learns(2000, &[taken]), None, "another session's");
 }
