@@ -86,7 +86,12 @@ fn di54_di42_a_usage_limit_holds_until_a_turn_goes_well() {
     rig.stays_held("usage-limit");
     rig.model.mend();
     rig.types(&["-l", "go on"]);
-    rig.types(&["Enter"]);
+    // Keys that come as fast as these are taken for a paste, and an Enter among them for a new line.
+    let heard = rig.model.prompts().len();
+    rig.until("a turn of the person's", || {
+        rig.types(&["Enter"]);
+        (rig.model.prompts().len() > heard).then_some(())
+    });
     rig.confirmed(3);
     rig.made("made-second");
     rig.state("idle");
