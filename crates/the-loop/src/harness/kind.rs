@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, cursor, demo};
+use super::{claude, codex, cursor, demo};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -28,6 +28,8 @@ use crate::world::World;
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
     /// None: everything about it is declared, in the settings or beside this.
@@ -43,6 +45,11 @@ impl Adapter {
         Self::new(Kind::Claude, claude::declaration())
     }
 
+    /// Codex.
+    pub fn codex() -> Self {
+        Self::new(Kind::Codex, codex::declaration())
+    }
+
     /// Cursor's agent: nothing of it needs code.
     pub fn cursor() -> Self {
         Self::new(Kind::Declared, cursor::declaration())
@@ -55,7 +62,7 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::cursor(), Self::demo()]
+        vec![Self::claude(), Self::codex(), Self::cursor(), Self::demo()]
     }
 }
 
@@ -72,6 +79,7 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
+            Self::Codex => Ok(codex::pre_answer(context)),
             Self::Declared => {
                 // A program that takes such settings is told of its hooks and of its mail.
                 let settings = |word: &String| word.contains("{settings_file}");
@@ -87,12 +95,13 @@ impl Kind {
     /// Where its transcript is, before a hook has told.
     pub(super) fn transcript_path(
         self,
-        _world: &World,
+        world: &World,
         place: &Place,
         _since: Timestamp,
     ) -> Option<Utf8PathBuf> {
         match self {
             Self::Claude => claude::transcript_path(place),
+            Self::Codex => codex::transcript_path(world, place),
             Self::Demo => {
                 let root = place.dir("THE_LOOP_STATE_ROOT")?;
                 let id = place.session_id.as_ref()?;
@@ -106,6 +115,7 @@ impl Kind {
     pub(super) fn transcript_format(self) -> TranscriptFormat {
         match self {
             Self::Claude => TranscriptFormat::Claude,
+            Self::Codex => TranscriptFormat::Codex,
             Self::Demo => TranscriptFormat::Demo,
             Self::Declared => TranscriptFormat::Lines,
         }
@@ -115,7 +125,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::Demo | Self::Declared => None,
+            Self::Codex | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -124,7 +134,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::Declared => None,
+            Self::Codex | Self::Declared => None,
         }
     }
 
@@ -132,6 +142,7 @@ impl Kind {
     pub(super) fn title_state(self, title: &str) -> Option<Shown> {
         let state = match self {
             Self::Claude => claude::title_state(title),
+            Self::Codex => codex::title_state(title),
             Self::Demo => demo::title_state(title),
             Self::Declared => None,
         };
@@ -143,6 +154,7 @@ impl Kind {
     pub(super) fn screen_state(self, screen: &ScreenView) -> Option<Shown> {
         match self {
             Self::Claude => claude::screen_state(screen),
+            Self::Codex => codex::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
             Self::Declared => None,
         }
@@ -151,7 +163,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::Declared => true,
+            Self::Claude | Self::Codex | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -163,16 +175,18 @@ impl Kind {
         declared: &Declaration,
     ) -> Option<Range<usize>> {
         match self {
-            Self::Claude | Self::Demo | Self::Declared => match &declared.composer {
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => match &declared.composer {
                 ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                ComposerRule::Open { prompts } => screen.open_input_line(prompts),
                 ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
             },
         }
     }
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
-    pub(super) fn learn_id(self, _learning: &Learning<'_>) -> Option<HarnessSessionId> {
+    pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
+            Self::Codex => codex::learn_id(learning),
             // We choose it, or the declaration says where it stands.
             Self::Claude | Self::Demo | Self::Declared => None,
         }

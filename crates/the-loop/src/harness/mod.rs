@@ -8,6 +8,7 @@
 pub mod adapter;
 mod argv;
 pub mod claude;
+pub mod codex;
 pub mod cursor;
 pub mod declaration;
 pub mod declared;
