@@ -1,25 +1,13 @@
-//! The whole program with the real Claude Code (DI-54): the built binary, its daemon, real tmux, and a
-//! model server of ours on loopback.
-//!
-//! `scripts/test-harnesses` installs the pinned program and runs this; nothing leaves the machine.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test may look at its environment, start programs and panic"
-)]
-
-mod real_rig;
-
-use std::time::{Duration, Instant};
+//! What every agent has to stand.
 
 use serde_json::Value;
 
-use real_rig::{ITEM, Rig, SECRET, TARGET};
+use crate::agent::Agent;
+use crate::rig::{ITEM, Rig, SECRET, TARGET};
 
 /// A ticket whose session is up and has had its first turn, in which it made a file.
-fn started() -> Option<Rig> {
-    let rig = Rig::new("")?;
+pub fn started(agent: &'static Agent) -> Option<Rig> {
+    let rig = Rig::new(agent, "")?;
     start(&rig);
     rig.confirmed(1);
     rig.made("made-first");
@@ -30,14 +18,14 @@ fn started() -> Option<Rig> {
 }
 
 /// The daemon up, and a ticket that is to be worked on.
-fn start(rig: &Rig) {
+pub fn start(rig: &Rig) {
     rig.ok(&["start"]);
     let label = ["--label", "the-loop: auto-execute", "--no-wait"];
     rig.ok(&[&["tickets", "new", "--title", "Say hello"][..], &label].concat());
     rig.comment("the-loop start\nPlease [[run touch made-first]] to begin with.");
 }
 
-fn close(rig: &Rig) {
+pub fn close(rig: &Rig) {
     assert!(!rig.marked().is_empty(), "a live agent carries our mark");
     rig.ok(&["tickets", "close", ITEM]);
     rig.until("the close", || rig.events("session.autoclosed").pop());
@@ -52,42 +40,46 @@ fn close(rig: &Rig) {
     assert_eq!(saved.len(), 1, "what the agent made is kept");
 }
 
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_a_ticket_from_start_to_close() {
-    let Some(rig) = started() else { return };
+/// A ticket from its start to its close: work, work while busy, a question that only a person may answer,
+/// a draft, a crash, and the same conversation afterwards.
+pub fn a_ticket_from_start_to_close(agent: &'static Agent) {
+    let Some(rig) = started(agent) else { return };
 
     rig.comment("Please [[run touch made-second]] as well.");
     rig.confirmed(2);
     rig.made("made-second");
 
-    // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
-    rig.comment("And [[run sh -c 'touch needs-leave']] now.");
-    rig.confirmed(3);
-    rig.state("waiting");
-    rig.until("the question", || {
-        rig.screen().contains("Do you want to").then_some(())
-    });
-    rig.comment("Meanwhile [[run touch made-third]].");
-    rig.stays_held("dialog");
-    assert!(rig.screen().contains("Do you want to"), "it is still asked");
-    assert!(!rig.checkout("needs-leave").exists(), "nobody has answered");
-    rig.types(&["1"]);
-    rig.made("needs-leave");
+    // While a turn is in work, what comes is given to the agent all the same.
+    rig.comment("Take your time: [[slow 4000]]");
+    rig.state("working");
+    rig.comment("Meanwhile [[run touch made-busy]].");
     rig.confirmed(4);
+    rig.made("made-busy");
+    rig.state("idle");
+
+    // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
+    rig.comment("And [[permit touch needs-leave]] now.");
+    rig.confirmed(5);
+    rig.state("waiting");
+    rig.shows(agent.asks);
+    rig.comment("Then [[run touch made-third]].");
+    rig.stays_held("dialog");
+    assert!(rig.screen().contains(agent.asks), "it is still asked");
+    assert!(!rig.checkout("needs-leave").exists(), "nobody has answered");
+    rig.types(agent.allow);
+    rig.made("needs-leave");
+    rig.confirmed(6);
     rig.made("made-third");
     rig.state("idle");
 
     // Half a thought in the composer is neither sent nor lost, and what comes meanwhile waits.
     rig.types(&["-l", "half a thought"]);
-    rig.until("the draft", || {
-        rig.screen().contains("half a thought").then_some(())
-    });
+    rig.shows("half a thought");
     rig.comment("Then [[run touch made-fourth]].");
     rig.stays_held("draft");
     assert!(rig.screen().contains("half a thought"), "{}", rig.screen());
-    rig.types(&["C-u"]);
-    rig.confirmed(5);
+    rig.types(agent.clear);
+    rig.confirmed(7);
     rig.made("made-fourth");
     let heard = rig.model.prompts();
     assert!(heard.iter().all(|text| !text.contains("half a thought")));
@@ -99,7 +91,7 @@ fn di54_a_ticket_from_start_to_close() {
         rig.events("session.exited").pop()
     });
     rig.comment("Back again: [[run touch made-fifth]].");
-    rig.confirmed(6);
+    rig.confirmed(8);
     rig.made("made-fifth");
     let respawned = rig.events("session.respawned");
     assert_eq!(respawned.len(), 1, "{respawned:#?}");
@@ -114,10 +106,9 @@ fn di54_a_ticket_from_start_to_close() {
     close(&rig);
 }
 
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_di26_every_text_is_only_text() {
-    let Some(rig) = started() else { return };
+/// Texts that some agent takes for more than text (DI-26), and long ones.
+pub fn every_text_is_only_text(agent: &'static Agent) {
+    let Some(rig) = started(agent) else { return };
     let before = rig.session();
     let texts = [
         "!rm -rf keep-me",
@@ -147,124 +138,6 @@ fn di54_di26_every_text_is_only_text() {
     assert!(rig.events("session.exited").is_empty());
     assert!(rig.events("delivery.unconfirmed").is_empty());
     secret_stays_inside(&rig);
-    close(&rig);
-}
-
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_di21_a_first_run_question_is_left_to_a_person() {
-    let Some(rig) = Rig::new("harnessTrust: {enabled: false}") else {
-        return;
-    };
-    let onboarded = r#"{"hasCompletedOnboarding": true}"#;
-    std::fs::write(rig.path("home/.claude.json"), onboarded).unwrap();
-    start(&rig);
-    rig.state("waiting");
-    rig.until("the question", || {
-        rig.screen().contains("Yes, I trust").then_some(())
-    });
-    rig.comment("Meanwhile [[run touch made-second]].");
-    rig.until("two that wait", || {
-        let waiting = rig.json(&["deliveries", "list"]);
-        (waiting.as_array().unwrap().len() == 2).then_some(())
-    });
-    assert!(rig.screen().contains("Yes, I trust"), "{}", rig.screen());
-    assert!(rig.model.prompts().is_empty());
-    // It draws the question before it reads keys: one that it did not see is typed again.
-    let mut typed: Option<Instant> = None;
-    rig.until("the other answer", || {
-        let screen = rig.screen();
-        let mut rows = screen.lines().map(str::trim_start);
-        let yes = rows.any(|row| row.starts_with('❯') && row.contains("Yes, I trust"));
-        if !yes && typed.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
-            rig.types(&["Down"]);
-            typed = Some(Instant::now());
-        }
-        yes.then_some(())
-    });
-    rig.types(&["Enter"]);
-    // The second may reach the agent within its first turn, and the model does the newest wish.
-    rig.confirmed(2);
-    rig.made("made-second");
-    assert_eq!(rig.events("session.spawned").len(), 1);
-    close(&rig);
-}
-
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_di29_a_busy_agent_a_limit_and_crashes() {
-    let Some(rig) = started() else { return };
-
-    // While a turn is in work, what comes is queued by the agent itself, in order.
-    rig.comment("Take your time: [[slow 4000]]");
-    rig.confirmed(2);
-    rig.comment("the first of two");
-    rig.comment("the second of two");
-    rig.confirmed(4);
-    // It looks idle between its turn and what it has queued.
-    rig.until("both came, in order", || {
-        let said = rig.model.conversation();
-        let (first, second) = (said.find("/4.md and do"), said.find("/5.md and do"));
-        (first.is_some() && first < second).then_some(())
-    });
-    rig.state("idle");
-
-    // A question of its own is a person's as well.
-    rig.comment("[[ask]]");
-    rig.confirmed(5);
-    rig.until("the question", || {
-        rig.screen().contains("Which colour?").then_some(())
-    });
-    rig.comment("Meanwhile [[run touch made-second]].");
-    rig.stays_held("dialog");
-    rig.types(&["Escape"]);
-    rig.confirmed(6);
-    rig.made("made-second");
-    rig.state("idle");
-
-    // A usage limit holds what comes, until a turn has gone well again.
-    rig.model.fail(429, "rate_limit_error");
-    rig.comment("this one meets the limit");
-    rig.confirmed(7);
-    rig.state("waiting");
-    rig.comment("After it [[run touch made-third]].");
-    rig.stays_held("usage-limit");
-    rig.model.mend();
-    rig.types(&["-l", "go on"]);
-    rig.types(&["Enter"]);
-    rig.confirmed(8);
-    rig.made("made-third");
-    rig.state("idle");
-
-    // The daemon is killed while a delivery is held; its successor delivers it, once.
-    rig.types(&["-l", "a thought"]);
-    rig.until("the draft", || {
-        rig.screen().contains("a thought").then_some(())
-    });
-    rig.comment("Over a crash [[run touch made-fourth]].");
-    rig.until("the hold", || {
-        let waiting = rig.json(&["deliveries", "list"]);
-        (waiting[0]["heldBecause"] == "draft").then_some(())
-    });
-    Rig::crash(&rig.json(&["status"])["services"][0]["pid"]);
-    rig.types(&["C-u"]);
-    rig.ok(&["start"]);
-    rig.confirmed(9);
-    rig.made("made-fourth");
-    rig.state("idle");
-    assert!(rig.events("session.exited").is_empty());
-    assert!(rig.events("session.respawned").is_empty());
-
-    // The whole tmux server goes; the conversation does not.
-    let before = rig.session();
-    rig.tmux(&["kill-server"]);
-    rig.comment("Over another [[run touch made-fifth]].");
-    rig.confirmed(10);
-    rig.made("made-fifth");
-    let after = rig.session();
-    assert_eq!(after["harnessSessionId"], before["harnessSessionId"]);
-    assert!(rig.model.conversation().contains("/4.md and do"));
-    assert!(rig.events("delivery.uncertain").is_empty());
     close(&rig);
 }
 
