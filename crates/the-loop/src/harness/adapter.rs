@@ -108,8 +108,14 @@ impl Adapters {
     /// The one whose running program has this command line; `None` when it is none of ours.
     pub fn of_argv(&self, world: &World, argv: &[String]) -> Option<Adapter> {
         let program = Utf8Path::new(argv.first()?);
+        // A script runs behind its interpreter, and under its whole path.
+        let script = argv.get(1).filter(|word| word.starts_with('/'));
+        let script = script.map(Utf8Path::new);
         let runs = |adapter: &&Adapter| match &adapter.declared.program {
-            Program::Named(name) => program == name || program.file_name() == Some(name.as_str()),
+            Program::Named(name) => [Some(program), script]
+                .into_iter()
+                .flatten()
+                .any(|path| path == name || path.file_name() == Some(name.as_str())),
             Program::Ourselves => {
                 program == world.program && argv.get(1).map(String::as_str) == Some("demo-agent")
             }
@@ -253,6 +259,9 @@ impl Adapter {
         if self.known_dialog(screen).is_some() {
             return Composer::Unknown;
         }
+        if let Some(composer) = self.kind.composer(screen, marker) {
+            return composer;
+        }
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
@@ -313,7 +322,7 @@ impl Adapter {
     pub fn baseline(&self) -> Option<AgentState> {
         let signals = &self.declared.signals;
         match self.kind {
-            Kind::Claude | Kind::Demo => None,
+            Kind::Claude | Kind::Demo | Kind::Gemini => None,
             Kind::Declared => {
                 let shows = signals.ready.is_some() || signals.idle.is_some();
                 (!shows && self.is_known()).then_some(AgentState::Ready)
@@ -347,7 +356,7 @@ fn fill(word: &str, values: &[(&str, &str)]) -> String {
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was
 /// switched on, make the whole a draft. What has scrolled out above is taken for ours. No white space.
-fn is_our_text(text: &str, marker: &Marker) -> bool {
+pub(super) fn is_our_text(text: &str, marker: &Marker) -> bool {
     text.split_once(marker.as_str())
         .is_some_and(|(before, _)| "the-loopdelivery".ends_with(before))
 }

@@ -9,6 +9,7 @@ pub mod adapter;
 pub mod claude;
 pub mod declaration;
 pub mod demo;
+pub mod gemini;
 pub mod hook;
 pub mod kind;
 pub mod pane_exec;

@@ -23,6 +23,8 @@ pub enum TranscriptFormat {
     Claude,
     /// The demo agent's JSONL (DI-38).
     Demo,
+    /// Gemini CLI's JSONL.
+    Gemini,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
 }
@@ -113,7 +115,7 @@ pub struct TranscriptTail {
     format: TranscriptFormat,
     tail: LineTail,
     growth: Growth,
-    /// A message of Claude's is written line by line, each with the count so far.
+    /// A message is written line by line, each with the count so far.
     counted: Option<(String, Usage)>,
 }
 
@@ -176,6 +178,7 @@ impl TranscriptTail {
             let entry = match format {
                 TranscriptFormat::Claude => claude_entry(line, counted),
                 TranscriptFormat::Demo => demo_entry(line),
+                TranscriptFormat::Gemini => gemini::entry(line, counted),
                 TranscriptFormat::Lines => mention(line),
             };
             entries.extend(entry);
@@ -336,6 +339,8 @@ fn mention(line: &[u8]) -> Option<Entry> {
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
 }
+
+pub(in crate::harness) mod gemini;
 
 #[cfg(test)]
 mod tests;

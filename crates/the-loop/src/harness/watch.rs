@@ -31,6 +31,8 @@ pub struct Watch {
     adapter: Adapter,
     place: Place,
     launched_at: Timestamp,
+    /// When the newest look was.
+    looked_at: Timestamp,
     hooks: HookTail,
     transcript: Option<TranscriptTail>,
     transcript_read: bool,
@@ -75,6 +77,7 @@ impl Watch {
             adapter,
             place,
             launched_at,
+            looked_at: launched_at,
             transcript_read: false,
             markers: VecDeque::new(),
             prompt_hook_heard: false,
@@ -137,13 +140,29 @@ impl Watch {
         if let Some(pid) = pid {
             self.from_file = self.adapter.kind().state_file(world, &self.place, pid);
         }
-        if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
-            self.from_title.note(self.adapter.title_told(title), now);
-        }
+        self.looked_at = now;
         if let Some(screen) = screen {
             self.from_screen.note(self.screen_told(screen), screen.at);
         }
+        if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
+            self.note_title(title, now);
+        }
         looked
+    }
+
+    /// Some dialogs leave the title as it was: one that has not changed since there is a dialog on the
+    /// screen does not call the agent idle.
+    fn note_title(&mut self, title: &str, now: Timestamp) {
+        let told = self.adapter.title_told(title);
+        let idle = |state: AgentState| state == AgentState::Idle;
+        let unchanged = self.from_title.state.is_none_or(|(state, _)| idle(state));
+        let dialog = self.from_screen.state;
+        let dialog = dialog.is_some_and(|(state, _)| matches!(state, AgentState::Waiting(_)));
+        if dialog && unchanged && matches!(told, Told::State(state, _) if idle(state)) {
+            self.from_title = Since::default();
+        } else {
+            self.from_title.note(told, now);
+        }
     }
 
     fn look_at_hooks(&mut self, world: &World, looked: &mut Looked) {
@@ -309,7 +328,7 @@ impl Watch {
         let all = [
             self.from_hooks,
             self.from_file,
-            self.from_transcript,
+            self.from_transcript.map(|o| self.rested(o)),
             self.from_title.observation(ObservationSource::Title),
             self.from_screen.observation(ObservationSource::Screen),
         ];
@@ -328,6 +347,15 @@ impl Watch {
             newest.state = AgentState::Ready;
         }
         Some(newest)
+    }
+
+    /// An agent that submits what it has queued a moment after its turn has not been idle in that moment.
+    fn rested(&self, mut seen: Observation) -> Observation {
+        let rest = self.adapter.kind().rest();
+        if seen.state == AgentState::Idle && self.looked_at.since(seen.at) < rest {
+            seen.state = AgentState::Working;
+        }
+        seen
     }
 
     /// The evidence that this delivery was taken, if there is any (DI-29).
