@@ -49,11 +49,11 @@ pub struct Watch {
     from_screen: Since,
 }
 
-/// What a source without times of its own says, since when, and when it began to count.
+/// What a source without times of its own says and since when, and the newest of that which counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     state: Option<(AgentState, Timestamp)>,
-    counts: bool,
+    counted: Option<(AgentState, Timestamp)>,
 }
 
 /// What came with one look.
@@ -154,14 +154,17 @@ impl Watch {
     /// screen does not call the agent idle.
     fn note_title(&mut self, title: &str, now: Timestamp) {
         let told = self.adapter.title_told(title);
-        let idle = |state: AgentState| state == AgentState::Idle;
-        let unchanged = self.from_title.state.is_none_or(|(state, _)| idle(state));
-        let dialog = self.from_screen.state;
-        let dialog = dialog.is_some_and(|(state, _)| matches!(state, AgentState::Waiting(_)));
-        if dialog && unchanged && matches!(told, Told::State(state, _) if idle(state)) {
-            self.from_title = Since::default();
-        } else {
-            self.from_title.note(told, now);
+        let idle = matches!(told, Told::State(AgentState::Idle, _));
+        let unchanged = |since: Timestamp| match self.from_title.state {
+            Some((AgentState::Idle, idle_since)) => idle_since <= since,
+            Some(_) => false,
+            None => true,
+        };
+        match self.from_screen.state {
+            Some((AgentState::Waiting(_), since)) if idle && unchanged(since) => {
+                self.from_title = Since::default();
+            }
+            Some(_) | None => self.from_title.note(told, now),
         }
     }
 
@@ -398,7 +401,7 @@ impl Watch {
 
 impl Since {
     /// Notes what is said now. A state that must have stood for a while begins to count later, with the
-    /// time at which it does.
+    /// time since when it has stood; until then the one before it counts.
     fn note(&mut self, told: Told, at: Timestamp) {
         match told {
             // What cannot be recognised says nothing: the last word stands.
@@ -409,15 +412,17 @@ impl Since {
                     Some((before, since)) if before == state => since,
                     Some(_) | None => at,
                 };
-                let counted = self.counts && self.state.is_some_and(|(s, _)| s == state);
-                self.counts = counted || at.since(since) >= after;
                 self.state = Some((state, since));
+                let counted = self.counted.is_some_and(|(s, _)| s == state);
+                if counted || at.since(since) >= after {
+                    self.counted = self.state;
+                }
             }
         }
     }
 
     fn observation(self, source: ObservationSource) -> Option<Observation> {
-        let (state, at) = self.state.filter(|_| self.counts)?;
+        let (state, at) = self.counted?;
         Some(Observation { source, at, state })
     }
 }
