@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, demo, gemini};
+use super::{claude, codex, demo, gemini};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -28,6 +28,8 @@ use crate::world::World;
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
     /// Gemini CLI.
@@ -45,6 +47,11 @@ impl Adapter {
         Self::new(Kind::Claude, claude::declaration())
     }
 
+    /// Codex.
+    pub fn codex() -> Self {
+        Self::new(Kind::Codex, codex::declaration())
+    }
+
     /// The agent in this program.
     pub fn demo() -> Self {
         Self::new(Kind::Demo, demo::declaration())
@@ -57,7 +64,7 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::gemini(), Self::demo()]
+        vec![Self::claude(), Self::codex(), Self::gemini(), Self::demo()]
     }
 }
 
@@ -74,6 +81,7 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
+            Self::Codex => Ok(codex::pre_answer(context)),
             Self::Gemini => gemini::prepare(context),
             Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
         }
@@ -89,6 +97,7 @@ impl Kind {
         let _ = since;
         match self {
             Self::Claude => claude::transcript_path(place),
+            Self::Codex => codex::transcript_path(world, place),
             Self::Demo => {
                 let root = place.dir("THE_LOOP_STATE_ROOT")?;
                 let id = place.session_id.as_ref()?;
@@ -103,6 +112,7 @@ impl Kind {
     pub(super) fn transcript_format(self) -> TranscriptFormat {
         match self {
             Self::Claude => TranscriptFormat::Claude,
+            Self::Codex => TranscriptFormat::Codex,
             Self::Demo => TranscriptFormat::Demo,
             Self::Gemini => TranscriptFormat::Gemini,
             Self::Declared => TranscriptFormat::Lines,
@@ -113,7 +123,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::Demo | Self::Gemini | Self::Declared => None,
+            Self::Codex | Self::Demo | Self::Gemini | Self::Declared => None,
         }
     }
 
@@ -122,7 +132,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::Gemini | Self::Declared => None,
+            Self::Codex | Self::Gemini | Self::Declared => None,
         }
     }
 
@@ -130,6 +140,7 @@ impl Kind {
     pub(super) fn title_state(self, title: &str) -> Option<Shown> {
         let state = match self {
             Self::Claude => claude::title_state(title),
+            Self::Codex => codex::title_state(title),
             Self::Demo => demo::title_state(title),
             Self::Gemini => return gemini::title_state(title),
             Self::Declared => None,
@@ -142,6 +153,7 @@ impl Kind {
     pub(super) fn screen_state(self, screen: &ScreenView) -> Option<Shown> {
         match self {
             Self::Claude => claude::screen_state(screen),
+            Self::Codex => codex::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
             Self::Gemini => gemini::screen_state(screen),
             Self::Declared => None,
@@ -151,7 +163,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::Gemini | Self::Declared => true,
+            Self::Claude | Self::Codex | Self::Gemini | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -164,8 +176,9 @@ impl Kind {
     ) -> Option<Range<usize>> {
         match self {
             Self::Gemini => gemini::input_line(screen),
-            Self::Claude | Self::Demo | Self::Declared => match &declared.composer {
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => match &declared.composer {
                 ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                ComposerRule::Open { prompts } => screen.open_input_line(prompts),
                 ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
             },
         }
@@ -175,7 +188,7 @@ impl Kind {
     pub(super) fn composer(self, screen: &ScreenView, marker: Option<&Marker>) -> Option<Composer> {
         match self {
             Self::Gemini => Some(gemini::composer(screen, marker)),
-            Self::Claude | Self::Demo | Self::Declared => None,
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -183,14 +196,14 @@ impl Kind {
     pub(super) fn rest(self) -> Duration {
         match self {
             Self::Gemini => gemini::REST,
-            Self::Claude | Self::Demo | Self::Declared => Duration::ZERO,
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => Duration::ZERO,
         }
     }
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
-        let _ = learning;
         match self {
+            Self::Codex => codex::learn_id(learning),
             Self::Claude | Self::Demo | Self::Gemini | Self::Declared => None,
         }
     }

@@ -8,7 +8,7 @@ use the_loop_core::ids::Slug;
 use super::*;
 use crate::harness::adapter::Adapter;
 use crate::harness::testing::{SESSION, at, header, marker, session, world};
-use crate::harness::transcript::{Entry, Usage, gemini as transcript};
+use crate::harness::transcript::{Counted, Entry, Usage, gemini as transcript};
 
 macro_rules! screen {
     ($name:literal) => {
@@ -121,7 +121,7 @@ fn di31_the_title_tells_what_it_does() {
 }
 
 fn entries(lines: &[Value]) -> Vec<Entry> {
-    let mut counted = None;
+    let mut counted = Counted::default();
     let read = lines
         .iter()
         .filter_map(|line| transcript::entry(line.to_string().as_bytes(), &mut counted));

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use the_loop_core::prompt::markers_in;
 
-use super::{Entry, Usage, at_of, contains};
+use super::{Counted, Entry, Usage, at_of, contains};
 
 /// What it puts into the user's mouth at a start and when its folders change.
 const ITS_OWN: [&str; 2] = ["<session_context>", "- **Workspace Directories:**"];
@@ -13,10 +13,7 @@ const STOPPED: &str = "Request cancelled.";
 
 /// Reads a line; `None` when it means nothing to us. After a turn that was stopped it writes the whole
 /// conversation again, with new times and ids and without tokens.
-pub(in crate::harness) fn entry(
-    line: &[u8],
-    counted: &mut Option<(String, Usage)>,
-) -> Option<Entry> {
+pub(in crate::harness) fn entry(line: &[u8], counted: &mut Counted) -> Option<Entry> {
     if !contains(line, b"\"type\":\"") {
         return None;
     }
@@ -35,12 +32,16 @@ pub(in crate::harness) fn entry(
         "gemini" => {
             let id = line.get("id").and_then(Value::as_str).unwrap_or_default();
             let usage = usage(line.get("tokens"));
-            let fresh = match counted {
-                Some((last, before)) if last == id && !id.is_empty() => usage.beyond(*before),
-                Some(_) | None => usage,
+            let fresh = if counted.id == id && !id.is_empty() {
+                usage.beyond(counted.usage)
+            } else {
+                usage
             };
             if usage != Usage::default() {
-                *counted = Some((id.to_owned(), usage));
+                *counted = Counted {
+                    id: id.to_owned(),
+                    usage,
+                };
             }
             // Words alone end a turn; with tools to be called they come first, and those are added.
             let calls = line.get("toolCalls").and_then(Value::as_array);
