@@ -87,6 +87,23 @@ pub fn run(cx: &mut Context, command: &Sessions) -> Ended {
         Sessions::Stop { control, discard } => {
             act(cx, ControlVerb::Stop { discard: *discard }, control)
         }
+        Sessions::Restart {
+            items,
+            all,
+            dry_run,
+            when_idle,
+            force,
+            dirs,
+        } => {
+            let asked = super::restart::Asked {
+                items,
+                all: *all,
+                dry_run: *dry_run,
+                when_idle: *when_idle,
+                force: *force,
+            };
+            super::restart::run(cx, &asked, dirs)
+        }
         Sessions::Close {
             items,
             keep_tmux,

@@ -39,6 +39,8 @@ pub(super) struct Agent {
     pid: Option<i32>,
     /// The record this watches, to notice that it was replaced.
     conversation: String,
+    /// The process its record names, to notice that another program relaunched it.
+    leader: Option<i32>,
     /// What the supervisor last said about it.
     pub said: Said,
 }
@@ -66,6 +68,7 @@ impl Agent {
             watch: Some(Watch::new(adapter.clone(), place, launched_at)),
             pid: record.pid,
             conversation: record.harness_session_id.clone(),
+            leader: record.pid,
             said: Said::default(),
         }
     }
@@ -117,6 +120,11 @@ impl Agent {
             .is_some_and(|watch| watch.mentions(&self.world, marker))
     }
 
+    /// Is there a conversation to take up? `None` when that cannot be told.
+    pub fn has_transcript(&self) -> Option<bool> {
+        self.watch.as_ref()?.has_transcript(&self.world)
+    }
+
     /// When the newest turn began.
     pub fn last_turn_at(&self) -> Option<Timestamp> {
         self.watch.as_ref().and_then(Watch::last_turn_at)
@@ -133,12 +141,18 @@ fn screen(view: &View, now: Timestamp) -> ScreenView {
 }
 
 impl Engine {
-    /// The agent of an item; watched anew when its record names another conversation.
+    /// The agent of an item; watched anew when its record names another conversation or process.
     pub(super) fn agent(&self, gathered: &Gathered, adapter: &Adapter) -> Arc<Mutex<Agent>> {
         let mut agents = lock(&self.0.agents);
         if let (Some(agent), Some(record)) = (agents.get(&gathered.key), gathered.record.as_ref()) {
-            let watched = lock(agent);
-            if watched.conversation == record.harness_session_id && watched.watch.is_some() {
+            let mut watched = lock(agent);
+            let is_new = watched.leader.is_some() && record.pid.is_some();
+            let same_process = !is_new || watched.leader == record.pid;
+            if watched.conversation == record.harness_session_id
+                && same_process
+                && watched.watch.is_some()
+            {
+                watched.leader = watched.leader.or(record.pid);
                 drop(watched);
                 return agent.clone();
             }
@@ -173,6 +187,7 @@ impl Engine {
                 watch: None,
                 pid: None,
                 conversation: String::new(),
+                leader: None,
                 said: Said::default(),
             },
         }

@@ -6,7 +6,9 @@
 //! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
-//! `recover` does what a start has to do. `tell` writes back on tickets of the embedded tracker, and
+//! `recover` does what a start has to do. `restart` relaunches sessions with a renewed environment
+//! (`relaunch` is the effects of it), `drift` tells who holds an old one, `left_behind` settles what a
+//! verb that was killed has left. `tell` writes back on tickets of the embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
@@ -18,6 +20,7 @@ mod come_up;
 mod command;
 mod conclude;
 mod deliver;
+mod drift;
 mod end_harness;
 mod examine;
 mod give_back;
@@ -25,10 +28,13 @@ mod hold;
 mod intake;
 mod item;
 mod launch;
+mod left_behind;
 mod limits;
 mod perform;
 mod prompt;
 mod recover;
+mod relaunch;
+pub mod restart;
 mod slots;
 mod spawn;
 mod supervise;
@@ -49,6 +55,7 @@ use the_loop_core::record::SessionRecord;
 
 pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
+pub use drift::environment_of;
 pub use item::{Rest, is_deed};
 pub use limits::free_memory;
 
@@ -116,6 +123,7 @@ struct Shared {
     stopping: AtomicBool,
     woken: (Mutex<bool>, Condvar),
     outage: Mutex<supervise::Outage>,
+    drift: Mutex<drift::Drift>,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -150,6 +158,7 @@ impl Engine {
             stopping: AtomicBool::new(false),
             woken: (Mutex::new(false), Condvar::new()),
             outage: Mutex::default(),
+            drift: Mutex::default(),
             parts,
         }))
     }

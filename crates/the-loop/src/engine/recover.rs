@@ -45,8 +45,12 @@ impl Engine {
             };
             match found.record.status {
                 SessionStatus::Starting => {
-                    let kept = self.settle_at_start(found) == Some(Settled::Kept);
-                    if kept && settings.routing.tmux.recover_on_start {
+                    // What a relaunch had ended is taken back to a session that is gone: it comes back, too.
+                    let is_gone = matches!(
+                        self.settle_at_start(found),
+                        Some(Settled::Kept | Settled::TakenBack)
+                    );
+                    if is_gone && settings.routing.tmux.recover_on_start {
                         self.bring_back_later(found);
                     }
                 }
@@ -97,7 +101,7 @@ impl Engine {
 
     /// Brings a conversation back without a word, on a worker of its own (DI-24). A failure is no loss:
     /// the next delivery tries again.
-    fn bring_back_later(&self, found: &Registered) {
+    pub(super) fn bring_back_later(&self, found: &Registered) {
         let engine = self.clone();
         let item = found.record.item.clone();
         let key = item.key();

@@ -49,6 +49,7 @@ impl Engine {
             Err(why) => return self.unanswered(&why.to_string()),
         };
         self.note_server(&snapshot, live.len());
+        self.look_at_environments(&live, &snapshot);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
             let elsewhere = found
@@ -56,7 +57,9 @@ impl Engine {
                 .tmux_socket
                 .as_ref()
                 .is_some_and(|s| *s != settings.routing.tmux.socket_name);
-            if found.record.status != SessionStatus::Starting && !elsewhere {
+            if found.record.status == SessionStatus::Starting {
+                self.settle_left_behind(found);
+            } else if !elsewhere {
                 self.look_at(found, &snapshot);
             }
         }
@@ -204,7 +207,7 @@ impl Engine {
     }
 
     /// A look without the item's lock: good for showing and for hints, never for deciding (ST-29).
-    fn gathered_of(&self, found: &Registered) -> Gathered {
+    pub(super) fn gathered_of(&self, found: &Registered) -> Gathered {
         Gathered {
             key: found.record.item.key(),
             item: found.record.item.clone(),

@@ -386,6 +386,13 @@ impl Watch {
         })
     }
 
+    /// Is there a transcript, as far as is known where it would be? Without one nothing can be taken up
+    /// again (SE-58). `None` when nobody knows where to look, or it cannot be looked at.
+    pub fn has_transcript(&self, world: &World) -> Option<bool> {
+        let path = self.transcript.as_ref()?.path();
+        world.disk.meta(path).ok().map(|meta| meta.is_some())
+    }
+
     /// When the newest turn began, as hooks and transcript tell.
     pub fn last_turn_at(&self) -> Option<Timestamp> {
         self.last_turn_at

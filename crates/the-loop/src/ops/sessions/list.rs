@@ -41,6 +41,8 @@ pub struct Line {
     pub control: Option<Control>,
     /// What is going on.
     pub view: View,
+    /// Pids of its live panes, where tmux was asked.
+    pub pids: Vec<i32>,
     /// The command that attaches; `None` without a target.
     pub attach: Option<String>,
     /// How its harness shows that it took a delivery; `None` for one that waits for a place.
@@ -123,6 +125,11 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             } else {
                 View::UNKNOWN
             };
+            let pids = if query.probe {
+                panes.pids(record)
+            } else {
+                Vec::new()
+            };
             let read_only = matches!(
                 record.status,
                 SessionStatus::Starting | SessionStatus::Closed
@@ -133,6 +140,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                 indented,
                 control: control(&record.item),
                 view,
+                pids,
                 attach: record
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
@@ -163,6 +171,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             indented: false,
             record: None,
             view: View::UNKNOWN,
+            pids: Vec::new(),
             attach: None,
             confirms: None,
             waits_since: Some(since),

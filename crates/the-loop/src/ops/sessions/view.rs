@@ -82,6 +82,15 @@ impl Panes {
         }
     }
 
+    /// The pids of the record's live panes; none where tmux did not answer.
+    pub fn pids(&mut self, record: &SessionRecord) -> Vec<i32> {
+        let (Some(target), Ok(snapshot)) = (record.target(), self.snapshot(record)) else {
+            return Vec::new();
+        };
+        let live = snapshot.panes(&target).iter().filter(|pane| !pane.dead);
+        live.map(|pane| pane.pid).collect()
+    }
+
     fn snapshot(&mut self, record: &SessionRecord) -> &Result<Snapshot, NoAnswer> {
         let server = self.server(record);
         self.servers
