@@ -55,10 +55,16 @@ pub(super) fn count(path: &str, asked: &Asked) -> Option<Response<Full<Bytes>>> 
 }
 
 /// The answer that the directive asks for.
-pub(super) fn answer(path: &str, directive: &Directive, number: u64) -> Response<Full<Bytes>> {
+pub(super) fn answer(
+    path: &str,
+    body: &Value,
+    directive: &Directive,
+    number: u64,
+) -> Response<Full<Bytes>> {
+    let part = shaped(body).unwrap_or_else(|| part(directive));
     let answer = json!({
         "candidates": [{"index": 0, "finishReason": "STOP",
-            "content": {"role": "model", "parts": [part(directive)]}}],
+            "content": {"role": "model", "parts": [part]}}],
         "usageMetadata": {
             "promptTokenCount": cost::INPUT + cost::CACHE_READ,
             "cachedContentTokenCount": cost::CACHE_READ,
@@ -72,6 +78,22 @@ pub(super) fn answer(path: &str, directive: &Directive, number: u64) -> Response
     } else {
         reply_json(200, &answer)
     }
+}
+
+/// An object of the shape that a request asks for: it asks so which model a prompt is for, and asks again
+/// for as long as it gets words.
+fn shaped(body: &Value) -> Option<Value> {
+    let properties = body["generationConfig"]["responseJsonSchema"]["properties"].as_object()?;
+    let of_type = |schema: &Value| match schema["type"].as_str() {
+        Some("INTEGER" | "NUMBER") => json!(1),
+        Some("BOOLEAN") => json!(false),
+        Some(_) | None => json!(WORDS),
+    };
+    let filled = properties
+        .iter()
+        .map(|(name, schema)| (name.clone(), of_type(schema)));
+    let object: serde_json::Map<String, Value> = filled.collect();
+    Some(json!({"text": Value::Object(object).to_string()}))
 }
 
 fn part(directive: &Directive) -> Value {

@@ -256,7 +256,7 @@ impl Wire {
     ) -> Response<Full<Bytes>> {
         match self {
             Self::Anthropic => anthropic::answer(body, directive, number),
-            Self::Gemini => gemini::answer(path, directive, number),
+            Self::Gemini => gemini::answer(path, body, directive, number),
             Self::Responses => responses::answer(body, directive, number),
         }
     }
