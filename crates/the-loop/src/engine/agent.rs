@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use the_loop_core::config::Settings;
 use the_loop_core::confirm::{AgentState, By, Composer, Observation};
 use the_loop_core::event::LogEvent;
-use the_loop_core::ids::Marker;
+use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
@@ -54,14 +54,13 @@ pub(super) struct Said {
     pub exited: bool,
     pub malformed: usize,
     pub hooks_silent: bool,
+    /// When the conversation's id was looked for last.
+    pub learning_at: Option<Timestamp>,
 }
 
 impl Agent {
     fn new(world: &World, adapter: &Adapter, place: Place, record: &SessionRecord) -> Self {
-        let launched_at = record
-            .spawn
-            .as_ref()
-            .map_or(record.created_at, |spawn| spawn.at);
+        let launched_at = record.launch_began_at();
         Self {
             world: world.clone(),
             adapter: adapter.clone(),
@@ -94,6 +93,28 @@ impl Agent {
         let looked = watch.look(&self.world, self.pid, title, screen.as_ref());
         self.said.malformed += looked.malformed;
         watch.state()
+    }
+
+    /// The id of its conversation, when it is not known and shows now.
+    pub fn learn(
+        &mut self,
+        now: Timestamp,
+        view: Option<&View>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
+        let screen = view.map(|view| screen(view, now));
+        let watch = self.watch.as_mut()?;
+        watch.look(&self.world, self.pid, None, None);
+        watch.learn(&self.world, screen.as_ref(), taken, rivals)
+    }
+
+    /// The conversation is known, and recorded, from now on.
+    pub fn learnt(&mut self, id: HarnessSessionId) {
+        id.as_str().clone_into(&mut self.conversation);
+        if let Some(watch) = &mut self.watch {
+            watch.learnt(id);
+        }
     }
 
     /// Evidence that a delivery with this marker was taken after the attempt was written down.
@@ -136,7 +157,7 @@ impl Agent {
     }
 }
 
-fn screen(view: &View, now: Timestamp) -> ScreenView {
+pub(super) fn screen(view: &View, now: Timestamp) -> ScreenView {
     ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now)
 }
 

@@ -3,7 +3,7 @@
 //! Reading order: `intake` judges what was accepted; `item` takes one work item, its lock and its next
 //! delivery; `command` and `prompt` decide what that delivery does; `perform` runs the effects the
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
-//! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
+//! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
 //! `recover` does what a start has to do. `restart` relaunches sessions with a renewed environment
@@ -15,6 +15,7 @@
 //! delivery (DI-6): same code, same locks.
 
 mod agent;
+mod choose;
 mod close;
 mod come_up;
 mod command;
@@ -28,6 +29,7 @@ mod hold;
 mod intake;
 mod item;
 mod launch;
+mod learn;
 mod left_behind;
 mod limits;
 mod perform;

@@ -79,6 +79,9 @@ impl Engine {
         let agent = self.agent(&gathered, &adapter);
         let state = snapshot.state(&target);
         let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
+        if pane.is_some() {
+            self.learn_in_passing(found, &adapter, &agent);
+        }
         let now = self.world().clock.now();
         let mut agent = lock(&agent);
         let seen = match pane {

@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, codex, demo, gemini};
+use super::{claude, codex, cursor, demo, gemini};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -34,7 +34,7 @@ pub enum Kind {
     Demo,
     /// Gemini CLI.
     Gemini,
-    /// None: everything about it is declared in the settings.
+    /// None: everything about it is declared, in the settings or beside this.
     Declared,
 }
 
@@ -52,6 +52,11 @@ impl Adapter {
         Self::new(Kind::Codex, codex::declaration())
     }
 
+    /// Cursor's agent: nothing of it needs code.
+    pub fn cursor() -> Self {
+        Self::new(Kind::Declared, cursor::declaration())
+    }
+
     /// The agent in this program.
     pub fn demo() -> Self {
         Self::new(Kind::Demo, demo::declaration())
@@ -64,7 +69,13 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::codex(), Self::gemini(), Self::demo()]
+        vec![
+            Self::claude(),
+            Self::codex(),
+            Self::cursor(),
+            Self::gemini(),
+            Self::demo(),
+        ]
     }
 }
 
@@ -83,7 +94,15 @@ impl Kind {
             }
             Self::Codex => Ok(codex::pre_answer(context)),
             Self::Gemini => gemini::prepare(context),
-            Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
+            Self::Declared => {
+                // A program that takes such settings is told of its hooks and of its mail.
+                let settings = |word: &String| word.contains("{settings_file}");
+                if declared.spawn.iter().chain(&declared.resume).any(settings) {
+                    claude::write_settings(context, &declared.hooks)?;
+                }
+                Ok(Ok(Vec::new()))
+            }
+            Self::Demo => Ok(Ok(Vec::new())),
         }
     }
 
@@ -92,9 +111,8 @@ impl Kind {
         self,
         world: &World,
         place: &Place,
-        since: Timestamp,
+        _since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        let _ = since;
         match self {
             Self::Claude => claude::transcript_path(place),
             Self::Codex => codex::transcript_path(world, place),
@@ -204,6 +222,7 @@ impl Kind {
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
             Self::Codex => codex::learn_id(learning),
+            // We choose it, or the declaration says where it stands.
             Self::Claude | Self::Demo | Self::Gemini | Self::Declared => None,
         }
     }

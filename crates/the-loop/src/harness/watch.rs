@@ -102,7 +102,14 @@ impl Watch {
     }
 
     /// The id of the conversation that this process has begun, when it is not known yet and shows now.
-    pub fn learn(&self, world: &World, screen: Option<&ScreenView>) -> Option<HarnessSessionId> {
+    /// `taken` are the conversations of other sessions, `rivals` the launches of those whose is not known.
+    pub fn learn(
+        &self,
+        world: &World,
+        screen: Option<&ScreenView>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
         if self.place.session_id.is_some() {
             return None;
         }
@@ -112,6 +119,8 @@ impl Watch {
             since: self.launched_at,
             screen,
             told: self.told_id.as_ref(),
+            taken,
+            rivals,
         })
     }
 

@@ -47,6 +47,8 @@ pub struct Line {
     pub attach: Option<String>,
     /// How its harness shows that it took a delivery; `None` for one that waits for a place.
     pub confirms: Option<&'static str>,
+    /// What its harness cannot do, one sentence each.
+    pub cannot: Vec<String>,
     /// Since when it waits for a place.
     pub waits_since: Option<Timestamp>,
 }
@@ -95,6 +97,7 @@ impl Line {
         value["stateSince"] = json!(self.view.since.or(self.waits_since));
         value["attach"] = json!(self.attach);
         value["confirms"] = json!(self.confirms);
+        value["cannot"] = json!(self.cannot);
         value
     }
 }
@@ -145,6 +148,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
                 confirms: Some(panes.confirms(&record.harness)),
+                cannot: panes.cannot(&record.harness),
                 waits_since: None,
                 record: Some(record.clone()),
             }
@@ -174,6 +178,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             pids: Vec::new(),
             attach: None,
             confirms: None,
+            cannot: Vec::new(),
             waits_since: Some(since),
         });
     }
