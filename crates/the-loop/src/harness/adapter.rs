@@ -252,6 +252,9 @@ impl Adapter {
         if self.known_dialog(screen).is_some() {
             return Composer::Unknown;
         }
+        if let Some(composer) = self.kind.composer(screen, marker) {
+            return composer;
+        }
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
@@ -332,7 +335,7 @@ impl Adapter {
     pub fn baseline(&self) -> Option<AgentState> {
         let signals = &self.declared.signals;
         match self.kind {
-            Kind::Claude | Kind::Codex | Kind::Demo => None,
+            Kind::Claude | Kind::Codex | Kind::Demo | Kind::Gemini => None,
             Kind::Declared => {
                 let shows = signals.ready.is_some() || signals.idle.is_some();
                 (!shows && self.is_known()).then_some(AgentState::Ready)
@@ -362,7 +365,7 @@ fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSess
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was
 /// switched on, make the whole a draft. What has scrolled out above is taken for ours. No white space.
-fn is_our_text(text: &str, marker: &Marker) -> bool {
+pub(super) fn is_our_text(text: &str, marker: &Marker) -> bool {
     text.split_once(marker.as_str())
         .is_some_and(|(before, _)| "the-loopdelivery".ends_with(before))
 }

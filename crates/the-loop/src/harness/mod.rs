@@ -13,6 +13,7 @@ pub mod cursor;
 pub mod declaration;
 pub mod declared;
 pub mod demo;
+pub mod gemini;
 pub mod glob;
 pub mod hook;
 pub mod kind;

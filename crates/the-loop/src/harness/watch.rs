@@ -31,6 +31,8 @@ pub struct Watch {
     adapter: Adapter,
     place: Place,
     launched_at: Timestamp,
+    /// When the newest look was.
+    looked_at: Timestamp,
     hooks: HookTail,
     transcript: Option<TranscriptTail>,
     transcript_read: bool,
@@ -49,11 +51,11 @@ pub struct Watch {
     from_screen: Since,
 }
 
-/// What a source without times of its own says, since when, and when it began to count.
+/// What a source without times of its own says and since when, and the newest of that which counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     state: Option<(AgentState, Timestamp)>,
-    counts: bool,
+    counted: Option<(AgentState, Timestamp)>,
 }
 
 /// What came with one look.
@@ -79,6 +81,7 @@ impl Watch {
             adapter,
             place,
             launched_at,
+            looked_at: launched_at,
             transcript_read: false,
             transcript_is_new: false,
             markers: VecDeque::new(),
@@ -151,13 +154,32 @@ impl Watch {
         if let Some(pid) = pid {
             self.from_file = self.adapter.kind().state_file(world, &self.place, pid);
         }
-        if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
-            self.from_title.note(self.adapter.title_told(title), now);
-        }
+        self.looked_at = now;
         if let Some(screen) = screen {
             self.from_screen.note(self.screen_told(screen), screen.at);
         }
+        if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
+            self.note_title(title, now);
+        }
         looked
+    }
+
+    /// Some dialogs leave the title as it was: one that has not changed since there is a dialog on the
+    /// screen does not call the agent idle.
+    fn note_title(&mut self, title: &str, now: Timestamp) {
+        let told = self.adapter.title_told(title);
+        let idle = matches!(told, Told::State(AgentState::Idle, _));
+        let unchanged = |since: Timestamp| match self.from_title.state {
+            Some((AgentState::Idle, idle_since)) => idle_since <= since,
+            Some(_) => false,
+            None => true,
+        };
+        match self.from_screen.state {
+            Some((AgentState::Waiting(_), since)) if idle && unchanged(since) => {
+                self.from_title = Since::default();
+            }
+            Some(_) | None => self.from_title.note(told, now),
+        }
     }
 
     fn look_at_hooks(&mut self, world: &World, looked: &mut Looked) {
@@ -335,7 +357,7 @@ impl Watch {
         let all = [
             self.from_hooks,
             self.from_file,
-            self.from_transcript,
+            self.from_transcript.map(|o| self.rested(o)),
             self.from_title.observation(ObservationSource::Title),
             self.from_screen.observation(ObservationSource::Screen),
         ];
@@ -354,6 +376,15 @@ impl Watch {
             newest.state = AgentState::Ready;
         }
         Some(newest)
+    }
+
+    /// An agent that submits what it has queued a moment after its turn has not been idle in that moment.
+    fn rested(&self, mut seen: Observation) -> Observation {
+        let rest = self.adapter.kind().rest();
+        if seen.state == AgentState::Idle && self.looked_at.since(seen.at) < rest {
+            seen.state = AgentState::Working;
+        }
+        seen
     }
 
     /// The evidence that this delivery was taken, if there is any (DI-29).
@@ -403,7 +434,7 @@ impl Watch {
 
 impl Since {
     /// Notes what is said now. A state that must have stood for a while begins to count later, with the
-    /// time at which it does.
+    /// time since when it has stood; until then the one before it counts.
     fn note(&mut self, told: Told, at: Timestamp) {
         match told {
             // What cannot be recognised says nothing: the last word stands.
@@ -414,15 +445,17 @@ impl Since {
                     Some((before, since)) if before == state => since,
                     Some(_) | None => at,
                 };
-                let counted = self.counts && self.state.is_some_and(|(s, _)| s == state);
-                self.counts = counted || at.since(since) >= after;
                 self.state = Some((state, since));
+                let counted = self.counted.is_some_and(|(s, _)| s == state);
+                if counted || at.since(since) >= after {
+                    self.counted = self.state;
+                }
             }
         }
     }
 
     fn observation(self, source: ObservationSource) -> Option<Observation> {
-        let (state, at) = self.state.filter(|_| self.counts)?;
+        let (state, at) = self.counted?;
         Some(Observation { source, at, state })
     }
 }
