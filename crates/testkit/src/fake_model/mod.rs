@@ -1,5 +1,6 @@
 //! A model server for real coding agents, on loopback: enough of each wire format that they speak, told
-//! apart by the path of a request. `anthropic` is Claude Code's, `responses` is Codex's.
+//! apart by the path of a request. `anthropic` is Claude Code's, `responses` is Codex's,
+//! `chat` is OpenCode's.
 //!
 //! It does what the prompt says. The last directive in the newest user message decides, be it in the
 //! user's words or in what a tool gave back: `[[run COMMAND]]` asks for the harness's shell,
@@ -10,6 +11,7 @@
 //! A wire format is a module with four functions: `Wire` calls them.
 
 mod anthropic;
+mod chat;
 mod responses;
 
 use std::convert::Infallible;
@@ -211,6 +213,8 @@ enum Wire {
     Anthropic,
     /// OpenAI's responses.
     Responses,
+    /// OpenAI's chat completions.
+    Chat,
 }
 
 impl Wire {
@@ -219,6 +223,8 @@ impl Wire {
             Some(Self::Anthropic)
         } else if path == "/v1/responses" {
             Some(Self::Responses)
+        } else if path == "/v1/chat/completions" {
+            Some(Self::Chat)
         } else {
             None
         }
@@ -228,6 +234,7 @@ impl Wire {
         match self {
             Self::Anthropic => anthropic::asked(body),
             Self::Responses => responses::asked(body),
+            Self::Chat => chat::asked(body),
         }
     }
 
@@ -235,7 +242,7 @@ impl Wire {
     fn count(self, path: &str, asked: &Asked) -> Option<Response<Full<Bytes>>> {
         match self {
             Self::Anthropic => anthropic::count(path, asked),
-            Self::Responses => None,
+            Self::Responses | Self::Chat => None,
         }
     }
 
@@ -243,6 +250,7 @@ impl Wire {
         match self {
             Self::Anthropic => anthropic::answer(body, directive, number),
             Self::Responses => responses::answer(body, directive, number),
+            Self::Chat => chat::answer(body, directive, number),
         }
     }
 
@@ -250,6 +258,7 @@ impl Wire {
         match self {
             Self::Anthropic => anthropic::failure(status, kind),
             Self::Responses => responses::failure(status, kind),
+            Self::Chat => chat::failure(status, kind),
         }
     }
 }

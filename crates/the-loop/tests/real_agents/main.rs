@@ -14,5 +14,6 @@
 mod agent;
 mod claude;
 mod codex;
+mod opencode;
 mod rig;
 mod scenario;
