@@ -13,15 +13,17 @@ mod pane;
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use pane::{MARKER, Pane, SESSION, SLUG, asked_for, child_words, root_of, session};
 use serde_json::Value;
 use the_loop::disk::{Disk, OsDisk};
-use the_loop::harness::adapter::{Adapter, Place};
+use the_loop::harness::adapter::Adapter;
 use the_loop::harness::demo::{self, DemoArgs};
 use the_loop::harness::pane_exec::{self, LaunchFile};
+use the_loop::harness::place::Place;
 use the_loop::process::{OsProcesses, Processes};
 use the_loop_core::confirm::{AgentState, By, Composer, WaitingKind};
 
@@ -79,21 +81,19 @@ fn open_with(dir: tempfile::TempDir, vars: &[(&str, &str)], words: &[&str]) -> P
     for (name, value) in vars {
         env.insert(format!("THE_LOOP_DEMO_{name}"), (*value).to_owned());
     }
+    let place = Place {
+        session_id: Some(session()),
+        cwd: root.clone(),
+        hook_file: root.join(format!("local/hooks/{SLUG}.jsonl")),
+        env: Arc::new(env.clone()),
+    };
     let launch = LaunchFile {
         program,
         argv,
         cwd: root.clone(),
         env,
     };
-    let place = Place {
-        session_id: session(),
-        cwd: root.clone(),
-        hook_file: root.join(format!("local/hooks/{SLUG}.jsonl")),
-        demo_transcript: root.join(format!("local/demo/{SESSION}.jsonl")),
-        home: None,
-        claude_config_dir: None,
-    };
-    Pane::launch(dir, Adapter::Demo, &launch, place)
+    Pane::launch(dir, Adapter::demo(), &launch, place)
 }
 
 fn prompt() -> String {
@@ -233,7 +233,9 @@ fn di38_a_permission_question_is_a_known_dialog() {
     pane.paste(&prompt());
     pane.submit();
     pane.until_state(AgentState::Waiting(WaitingKind::Permission));
-    pane.until("dialog", |p| Adapter::Demo.known_dialog(&p.screen()));
+    pane.until("dialog", |p| {
+        Adapter::demo().known_dialog(&p.screen()).cloned()
+    });
     assert_eq!(pane.composer(), Composer::Unknown);
     pane.paste("the-loop delivery");
     pane.submit();

@@ -12,13 +12,15 @@ mod pane;
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pane::{MARKER, Pane, SESSION, SLUG, asked_for, child_words, marker, root_of, session};
 use the_loop::disk::{Disk, OsDisk};
-use the_loop::harness::adapter::{Adapter, LaunchContext, Place};
+use the_loop::harness::adapter::{Adapter, LaunchContext};
 use the_loop::harness::hook;
 use the_loop::harness::pane_exec::{self, LaunchFile};
+use the_loop::harness::place::Place;
 use the_loop::harness::transcript::Usage;
 use the_loop::harness::watch::Watch;
 use the_loop_core::config::HarnessTrust;
@@ -108,7 +110,7 @@ impl Stage {
         let context = LaunchContext {
             world: &world,
             slug: &Slug::from_file_stem(SLUG).unwrap(),
-            session_id: &session(),
+            session_id: Some(&session()),
             cwd: &cwd,
             workspace_root: None,
             settings_file: &root.join(format!("local/hooks/{SLUG}.settings.json")),
@@ -117,11 +119,11 @@ impl Stage {
             pane_env: &env,
             trust: &HarnessTrust::default(),
         };
-        Adapter::Claude.prepare(&context).unwrap().trust.unwrap();
+        Adapter::claude().prepare(&context).unwrap().trust.unwrap();
         let argv = if resume {
-            Adapter::Claude.resume_argv(&context, prompt)
+            Adapter::claude().resume_argv(&context, prompt)
         } else {
-            Adapter::Claude.spawn_argv(&context, prompt)
+            Adapter::claude().spawn_argv(&context, prompt)
         };
         let launch = LaunchFile {
             program: self.program.clone(),
@@ -129,19 +131,17 @@ impl Stage {
             cwd: cwd.clone(),
             env,
         };
-        let place = place(&root, &cwd, &home, hook_file);
-        Pane::launch(dir, Adapter::Claude, &launch, place)
+        let place = place(&cwd, &home, hook_file);
+        Pane::launch(dir, Adapter::claude(), &launch, place)
     }
 }
 
-fn place(root: &Utf8Path, cwd: &Utf8Path, home: &Utf8Path, hook_file: Utf8PathBuf) -> Place {
+fn place(cwd: &Utf8Path, home: &Utf8Path, hook_file: Utf8PathBuf) -> Place {
     Place {
-        session_id: session(),
+        session_id: Some(session()),
         cwd: cwd.to_owned(),
         hook_file,
-        demo_transcript: root.join("none"),
-        home: Some(home.to_owned()),
-        claude_config_dir: None,
+        env: Arc::new(BTreeMap::from([("HOME".to_owned(), home.to_string())])),
     }
 }
 
@@ -169,7 +169,9 @@ fn di54_one_conversation_with_the_real_program() {
     let mut pane = stage.launch(dir, false, Some(&first));
     pane.until_evidence(By::Hook);
     pane.until_state(waiting);
-    let dialog = pane.until("dialog", |p| Adapter::Claude.known_dialog(&p.screen()));
+    let dialog = pane.until("dialog", |p| {
+        Adapter::claude().known_dialog(&p.screen()).cloned()
+    });
     assert_eq!(dialog.name, "permission");
     assert_eq!(pane.composer(), Composer::Unknown);
     assert!(
@@ -206,8 +208,9 @@ fn di54_one_conversation_with_the_real_program() {
     pane.submit();
     pane.until_state(AgentState::Waiting(WaitingKind::Question));
     pane.until("question", |p| {
-        Adapter::Claude
+        Adapter::claude()
             .known_dialog(&p.screen())
+            .cloned()
             .filter(|d| d.name == "question")
     });
     pane.key("Escape");
@@ -240,12 +243,11 @@ fn di54_one_conversation_with_the_real_program() {
 
     // Tokens are counted once, and the transcript alone confirms as well.
     let place = place(
-        &root,
         &root.join("repo"),
         &root.join("home"),
         root.join("no hooks"),
     );
-    let mut quiet = Watch::new(Adapter::Claude, place, intent);
+    let mut quiet = Watch::new(Adapter::claude(), place, intent);
     let looked = quiet.look(&pane.world, None, None, None);
     assert_eq!(
         quiet.evidence(&marker(), intent).map(|s| s.by),
@@ -323,15 +325,14 @@ fn di54_an_untrusted_folder_shows_a_known_dialog() {
         .collect(),
     };
     let place = place(
-        &stage_root,
         &stage_root.join("repo"),
         &stage_root.join("home"),
         stage_root.join("h"),
     );
-    let mut pane = Pane::launch(dir, Adapter::Claude, &launch, place);
+    let mut pane = Pane::launch(dir, Adapter::claude(), &launch, place);
     pane.until_state(AgentState::Waiting(WaitingKind::Dialog));
     assert_eq!(
-        Adapter::Claude.known_dialog(&pane.screen()).unwrap().name,
+        Adapter::claude().known_dialog(&pane.screen()).unwrap().name,
         "trust"
     );
     assert_eq!(pane.composer(), Composer::Unknown);

@@ -11,6 +11,7 @@ pub mod check;
 pub mod moved;
 pub mod node;
 pub mod paths;
+pub mod pattern;
 pub mod problem;
 mod rules;
 mod suggest;

@@ -1,22 +1,25 @@
 //! `demo` (SE-104).
 
 use serde_json::{Value, json};
+use the_loop_core::config::Settings;
 use the_loop_core::redact::visible;
 
 use super::args::DemoRun;
 use super::context::{Context, Ended};
 use super::exit::Exit;
 use super::signals::Interrupt;
-use crate::harness::adapter::Adapter;
+use crate::harness::adapter::Adapters;
 use crate::ops::demo::{Demo, demo};
 use crate::ops::error::OpError;
 
 /// Runs it.
 pub fn run(cx: &mut Context, args: &DemoRun) -> Ended {
-    if Adapter::by_name(&args.harness).is_none() {
+    let adapters = Adapters::of(&Settings::default());
+    if adapters.named(&args.harness).is_none() {
         let shown = visible(&args.harness);
+        let names = adapters.names().join(", ");
         let made = OpError::usage(format!("no harness is called \"{shown}\""));
-        return Err(made.hint("there are claude, demo").into());
+        return Err(made.hint(format!("there are {names}")).into());
     }
     let interrupt = Interrupt::listen();
     let asked = Demo {

@@ -12,12 +12,12 @@ use super::render;
 use super::signals::Interrupt;
 use crate::ops::desk::parse_ref;
 use crate::ops::error::OpError;
+use crate::ops::sessions::attach;
 use crate::ops::sessions::control::{self, ControlVerb, HolderNote, How};
 use crate::ops::sessions::list::{Line, SessionQuery, list as list_sessions};
 use crate::ops::sessions::register::{Registration, conversation_words, register};
 use crate::ops::sessions::report::{Report, Stream};
 use crate::ops::sessions::start::{Start, start as start_sessions};
-use crate::ops::sessions::{attach, view};
 use crate::store::lock::Holder;
 
 /// Runs it.
@@ -168,9 +168,9 @@ fn row(line: &Line) -> Vec<String> {
     let record = line.record.as_ref();
     let indent = if line.indented { "  " } else { "" };
     let harness = record.map_or(String::new(), |record| {
-        let star = match view::confirms(&record.harness) {
-            "none" | "screen" => "*",
-            _ => "",
+        let star = match line.confirms {
+            Some("none" | "screen") => "*",
+            Some(_) | None => "",
         };
         format!("{}{star}", record.harness)
     });

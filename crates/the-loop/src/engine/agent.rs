@@ -7,13 +7,14 @@ use camino::Utf8PathBuf;
 use the_loop_core::config::Settings;
 use the_loop_core::confirm::{AgentState, By, Composer, Observation};
 use the_loop_core::event::LogEvent;
-use the_loop_core::ids::{HarnessSessionId, Marker};
+use the_loop_core::ids::Marker;
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
-use crate::harness::adapter::{Adapter, Place};
+use crate::harness::adapter::Adapter;
+use crate::harness::place::Place;
 use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::settings::{pane_environment, read_env_file};
@@ -54,15 +55,15 @@ pub(super) struct Said {
 }
 
 impl Agent {
-    fn new(world: &World, adapter: Adapter, place: Option<Place>, record: &SessionRecord) -> Self {
+    fn new(world: &World, adapter: &Adapter, place: Place, record: &SessionRecord) -> Self {
         let launched_at = record
             .spawn
             .as_ref()
             .map_or(record.created_at, |spawn| spawn.at);
         Self {
             world: world.clone(),
-            adapter,
-            watch: place.map(|place| Watch::new(adapter, place, launched_at)),
+            adapter: adapter.clone(),
+            watch: Some(Watch::new(adapter.clone(), place, launched_at)),
             pid: record.pid,
             conversation: record.harness_session_id.clone(),
             said: Said::default(),
@@ -133,7 +134,7 @@ fn screen(view: &View, now: Timestamp) -> ScreenView {
 
 impl Engine {
     /// The agent of an item; watched anew when its record names another conversation.
-    pub(super) fn agent(&self, gathered: &Gathered, adapter: Adapter) -> Arc<Mutex<Agent>> {
+    pub(super) fn agent(&self, gathered: &Gathered, adapter: &Adapter) -> Arc<Mutex<Agent>> {
         let mut agents = lock(&self.0.agents);
         if let (Some(agent), Some(record)) = (agents.get(&gathered.key), gathered.record.as_ref()) {
             let watched = lock(agent);
@@ -148,31 +149,27 @@ impl Engine {
     }
 
     /// Begins to watch anew: another process is in the pane.
-    pub(super) fn fresh_agent(&self, gathered: &Gathered, adapter: Adapter) -> Arc<Mutex<Agent>> {
+    pub(super) fn fresh_agent(&self, gathered: &Gathered, adapter: &Adapter) -> Arc<Mutex<Agent>> {
         let agent = Arc::new(Mutex::new(self.watch(gathered, adapter)));
         lock(&self.0.agents).insert(gathered.key.clone(), agent.clone());
         agent
     }
 
-    fn watch(&self, gathered: &Gathered, adapter: Adapter) -> Agent {
+    fn watch(&self, gathered: &Gathered, adapter: &Adapter) -> Agent {
         let layout = &self.0.parts.layout;
-        let place = gathered.record.as_ref().and_then(|record| {
-            let env = self.pane_env(gathered);
-            Some(Place {
-                session_id: HarnessSessionId::parse(&record.harness_session_id)?,
-                cwd: Utf8PathBuf::from(&record.cwd),
-                hook_file: layout.hook_file(&gathered.slug),
-                demo_transcript: layout
-                    .demo_transcript(&HarnessSessionId::parse(&record.harness_session_id)?),
-                home: env.get("HOME").map(Utf8PathBuf::from),
-                claude_config_dir: env.get("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from),
-            })
-        });
         match &gathered.record {
-            Some(record) => Agent::new(self.world(), adapter, place, record),
+            Some(record) => {
+                let place = Place {
+                    session_id: record.conversation(),
+                    cwd: Utf8PathBuf::from(&record.cwd),
+                    hook_file: layout.hook_file(&gathered.slug),
+                    env: Arc::new(self.pane_env(gathered, adapter)),
+                };
+                Agent::new(self.world(), adapter, place, record)
+            }
             None => Agent {
                 world: self.world().clone(),
-                adapter,
+                adapter: adapter.clone(),
                 watch: None,
                 pid: None,
                 conversation: String::new(),
@@ -182,10 +179,15 @@ impl Engine {
     }
 
     /// The whole environment of the item's pane (CF-33).
-    pub(super) fn pane_env(&self, gathered: &Gathered) -> BTreeMap<String, String> {
+    pub(super) fn pane_env(
+        &self,
+        gathered: &Gathered,
+        adapter: &Adapter,
+    ) -> BTreeMap<String, String> {
         pane_environment(
             self.world(),
             &gathered.settings,
+            &adapter.declaration().env,
             &self.own_names(&gathered.item),
         )
     }

@@ -124,7 +124,7 @@ impl Performer<'_> {
             .is_some_and(|record| record.status.is_live());
         self.gathered.record = Some(record.clone());
         if adopted {
-            self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+            self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
             self.engine.emit(LogEvent::SessionAdopted {
                 work_item: self.gathered.item.clone(),
                 endpoint: None,

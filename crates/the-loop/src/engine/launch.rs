@@ -31,7 +31,7 @@ impl Engine {
     pub(super) fn prepare_harness(
         &self,
         gathered: &Gathered,
-        adapter: Adapter,
+        adapter: &Adapter,
     ) -> Result<(), String> {
         let record = gathered
             .record
@@ -39,7 +39,7 @@ impl Engine {
             .ok_or("there is no session record")?;
         let prepared = self.with_context(gathered, record, adapter, |context| {
             adapter.prepare(context)
-        })?;
+        });
         let prepared = prepared.map_err(|e| e.to_string())?;
         let (work_item, harness) = (gathered.item.clone(), adapter.name().to_owned());
         match prepared.trust {
@@ -71,27 +71,31 @@ impl Engine {
         &self,
         gathered: &Gathered,
         record: &SessionRecord,
-        adapter: Adapter,
+        adapter: &Adapter,
         launch: Launch,
         prompt: Option<&str>,
     ) -> Result<Vec<String>, String> {
-        self.with_context(gathered, record, adapter, |context| match launch {
-            Launch::Fresh => adapter.spawn_argv(context, prompt),
-            Launch::Resume => adapter.resume_argv(context, prompt),
-        })
+        if record.conversation().is_none() && (launch == Launch::Resume || adapter.assigns_id()) {
+            return Err("the conversation has no id".to_owned());
+        }
+        Ok(
+            self.with_context(gathered, record, adapter, |context| match launch {
+                Launch::Fresh => adapter.spawn_argv(context, prompt),
+                Launch::Resume => adapter.resume_argv(context, prompt),
+            }),
+        )
     }
 
     fn with_context<T>(
         &self,
         gathered: &Gathered,
         record: &SessionRecord,
-        adapter: Adapter,
+        adapter: &Adapter,
         use_it: impl FnOnce(&LaunchContext<'_>) -> T,
-    ) -> Result<T, String> {
+    ) -> T {
         let layout = &self.0.parts.layout;
         let settings = &gathered.settings;
-        let session_id = HarnessSessionId::parse(&record.harness_session_id)
-            .ok_or("the conversation has no id")?;
+        let session_id = record.conversation();
         let args = settings
             .routing
             .harness_args
@@ -103,18 +107,18 @@ impl Engine {
             layout.mail_dir(&gathered.slug),
         );
         let workspace_root = &settings.routing.workspace.root;
-        Ok(use_it(&LaunchContext {
+        use_it(&LaunchContext {
             world: self.world(),
             slug: &gathered.slug,
-            session_id: &session_id,
+            session_id: session_id.as_ref(),
             cwd: Utf8Path::new(&record.cwd),
             workspace_root: (!workspace_root.is_empty()).then(|| Utf8Path::new(workspace_root)),
             settings_file: &settings_file,
             mail_dir: &mail_dir,
             harness_args: &args,
-            pane_env: &self.pane_env(gathered),
+            pane_env: &self.pane_env(gathered, adapter),
             trust: &settings.routing.harness_trust,
-        }))
+        })
     }
 
     /// What is pasted for a delivery; a long or foreign prompt goes into its mail file first (DI-25).
@@ -128,7 +132,7 @@ impl Engine {
         };
         self.text(
             &performer.gathered,
-            performer.adapter,
+            &performer.adapter,
             job,
             occasion,
             Way::Paste,
@@ -156,7 +160,7 @@ impl Engine {
         };
         self.text(
             &performer.gathered,
-            performer.adapter,
+            &performer.adapter,
             job,
             occasion,
             Way::Argument,
@@ -182,7 +186,7 @@ impl Engine {
     fn text(
         &self,
         gathered: &Gathered,
-        adapter: Adapter,
+        adapter: &Adapter,
         job: &Job,
         occasion: Occasion,
         way: Way,
@@ -251,7 +255,9 @@ impl Engine {
     ) -> Option<SessionRecord> {
         let processes = &self.world().processes;
         let argv = processes.argv(process.pid);
-        let adapter = Adapter::of_argv(self.world(), &argv)?;
+        let adapter = self
+            .adapters(&gathered.settings)
+            .of_argv(self.world(), &argv)?;
         let id = argv
             .iter()
             .zip(argv.iter().skip(1))

@@ -53,6 +53,7 @@ pub use item::{Rest, is_deed};
 pub use limits::free_memory;
 
 use crate::git::Git;
+use crate::harness::adapter::Adapters;
 use crate::settings::Live;
 use crate::store::eventlog::EventLog;
 use crate::store::inbox::{Inbox, Seq};
@@ -102,6 +103,7 @@ struct Shared {
     tickets: LocalTracker,
     slots: slots::Slots,
     room: limits::Room,
+    adapters: Mutex<Option<(Arc<Settings>, Adapters)>>,
     agents: Mutex<HashMap<ItemKey, Arc<Mutex<agent::Agent>>>>,
     in_hand: Mutex<HashSet<ItemKey>>,
     resting: Mutex<HashMap<ItemKey, Resting>>,
@@ -135,6 +137,7 @@ impl Engine {
             tickets: LocalTracker::new(&parts.world, &parts.layout),
             slots,
             room: limits::Room::default(),
+            adapters: Mutex::default(),
             agents: Mutex::default(),
             in_hand: Mutex::default(),
             resting: Mutex::default(),
@@ -329,6 +332,19 @@ impl Engine {
             &self.0.parts.layout.tmux_conf(),
             Duration::from_secs_f64(tmux.timeout_seconds),
         )
+    }
+
+    /// The harnesses that these settings allow; put together once for each change of them.
+    fn adapters(&self, settings: &Arc<Settings>) -> Adapters {
+        let mut known = lock(&self.0.adapters);
+        match &*known {
+            Some((of, adapters)) if Arc::ptr_eq(of, settings) => adapters.clone(),
+            Some(_) | None => {
+                let adapters = Adapters::of(settings);
+                *known = Some((settings.clone(), adapters.clone()));
+                adapters
+            }
+        }
     }
 
     fn git(&self, settings: &Settings) -> Git {

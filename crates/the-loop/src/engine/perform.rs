@@ -69,10 +69,13 @@ impl<'a> Performer<'a> {
             .map(|record| record.harness.clone())
             .or(wanted)
             .unwrap_or_else(|| settings.routing.default_harness.clone());
-        let adapter = Adapter::by_name(&harness).unwrap_or(Adapter::Claude);
+        let adapters = engine.adapters(settings);
+        let adapter = adapters
+            .named(&harness)
+            .unwrap_or_else(|| Adapter::unknown(&harness));
         let tmux = engine.tmux_of(settings, gathered.live());
         let target = Engine::target_of(&gathered);
-        let agent = engine.agent(&gathered, adapter);
+        let agent = engine.agent(&gathered, &adapter);
         let began = engine.world().clock.now();
         Self {
             engine,

@@ -112,7 +112,7 @@ impl Engine {
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
         let facts = dispatch::Facts {
-            known: Self::known(gathered),
+            known: self.known(gathered),
             has_prompt: true,
         };
         if row.reason.is_none() {
@@ -132,14 +132,16 @@ impl Engine {
     }
 
     /// What the dispatch machine has to know of the record.
-    pub(super) fn known(gathered: &Gathered) -> Known {
+    pub(super) fn known(&self, gathered: &Gathered) -> Known {
         let Some(record) = gathered.live() else {
             return Known::Nobody;
         };
         let resumable = gathered.settings.routing.tmux.resume_on_respawn
-            && the_loop_core::ids::HarnessSessionId::parse(&record.harness_session_id).is_some()
-            && crate::harness::adapter::Adapter::by_name(&record.harness)
-                .is_some_and(crate::harness::adapter::Adapter::can_resume);
+            && record.conversation().is_some()
+            && self
+                .adapters(&gathered.settings)
+                .named(&record.harness)
+                .is_some_and(|adapter| adapter.can_resume());
         match record.status {
             SessionStatus::Starting => {
                 let resume = record.spawn.as_ref().is_some_and(|spawn| spawn.resume);

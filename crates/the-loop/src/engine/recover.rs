@@ -134,7 +134,7 @@ impl Engine {
             return;
         }
         let facts = Facts {
-            known: Self::known(&gathered),
+            known: self.known(&gathered),
             has_prompt: false,
         };
         let mut performer = Performer::new(self, &held, gathered, None);

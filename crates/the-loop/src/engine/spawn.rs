@@ -42,7 +42,7 @@ impl Performer<'_> {
         let mut record = match (launch, self.gathered.record.clone()) {
             (Launch::Resume, Some(record)) => record,
             (Launch::Fresh, Some(mut record)) if record.status.is_live() => {
-                record.harness_session_id = self.engine.world().ids.uuid();
+                record.harness_session_id = self.new_conversation();
                 record
             }
             (Launch::Fresh | Launch::Resume, _) => {
@@ -54,7 +54,7 @@ impl Performer<'_> {
                     SessionStatus::Starting,
                     now,
                 );
-                record.harness_session_id = self.engine.world().ids.uuid();
+                record.harness_session_id = self.new_conversation();
                 record
             }
         };
@@ -105,12 +105,21 @@ impl Performer<'_> {
                 .map(|row| row.delivery.delivery_id.clone()),
         });
         self.gathered.record = Some(record);
-        self.agent = self.engine.fresh_agent(&self.gathered, self.adapter);
+        self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
         Journaled::Written
     }
 
+    /// The id of a new conversation; empty where the harness chooses and we learn (DI-33).
+    fn new_conversation(&self) -> String {
+        if self.adapter.assigns_id() {
+            self.engine.world().ids.uuid()
+        } else {
+            String::new()
+        }
+    }
+
     pub(super) fn prepare_harness(&mut self) -> Made {
-        match self.engine.prepare_harness(&self.gathered, self.adapter) {
+        match self.engine.prepare_harness(&self.gathered, &self.adapter) {
             Ok(()) => Made::Ready,
             Err(error) => {
                 self.error = Some(error);
@@ -149,7 +158,7 @@ impl Performer<'_> {
         let args = self.engine.launch_argv(
             &self.gathered,
             &record,
-            self.adapter,
+            &self.adapter,
             launch,
             argument.as_deref(),
         );
@@ -165,7 +174,7 @@ impl Performer<'_> {
             "program": self.adapter.program(&world),
             "argv": args,
             "cwd": record.cwd,
-            "env": self.engine.pane_env(&self.gathered),
+            "env": self.engine.pane_env(&self.gathered, &self.adapter),
         });
         let file = self
             .engine

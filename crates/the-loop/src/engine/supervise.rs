@@ -12,7 +12,6 @@ use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
-use crate::harness::adapter::Adapter;
 use crate::store::registry::{RecordFault, Registered};
 use crate::tmux::Snapshot;
 
@@ -67,11 +66,14 @@ impl Engine {
         let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else {
             return;
         };
-        let Some(adapter) = Adapter::by_name(&found.record.harness) else {
+        let gathered = self.gathered_of(found);
+        let Some(adapter) = self
+            .adapters(&gathered.settings)
+            .named(&found.record.harness)
+        else {
             return;
         };
-        let gathered = self.gathered_of(found);
-        let agent = self.agent(&gathered, adapter);
+        let agent = self.agent(&gathered, &adapter);
         let state = snapshot.state(&target);
         let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
         let now = self.world().clock.now();

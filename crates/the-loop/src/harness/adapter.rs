@@ -1,76 +1,34 @@
-//! What the engine asks of a harness (DI-33). The answers are data of the harness's own module, and a
-//! few functions where data does not reach.
+//! What the engine asks of a harness (DI-33). The answers are data of its declaration, and a few
+//! functions of its [`Kind`] where data does not reach.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::time::Duration;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use the_loop_core::config::HarnessTrust;
-use the_loop_core::confirm::{By, Composer, WaitingKind};
+use the_loop_core::config::{HarnessTrust, Settings};
+use the_loop_core::confirm::{AgentState, Composer};
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
+use the_loop_core::time::Timestamp;
 
+use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program};
+use super::kind::Kind;
+use super::place::Place;
 use super::screen::ScreenView;
 use super::trust::TrustError;
-use super::{claude, demo};
 use crate::world::World;
 
-/// A coding agent that this release can host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Adapter {
-    /// Claude Code.
-    Claude,
-    /// The agent in this program, for demonstrations and tests (DI-38).
-    Demo,
+/// A coding agent that can be hosted. Clones share the declaration.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    kind: Kind,
+    declared: Arc<Declaration>,
 }
 
-/// What is declared about a harness. Words in braces are filled in: `{session_id}`, `{settings_file}`,
-/// `{slug}` and, in `prompt_args`, `{prompt}`.
-#[derive(Debug)]
-pub struct Declaration {
-    /// Its name in settings, records and output.
-    pub name: &'static str,
-    /// Its program, looked up on the pane's `PATH`; `None`: this program itself.
-    pub program: Option<&'static str>,
-    /// Arguments that make it print its version.
-    pub version_args: &'static [&'static str],
-    /// The version that the facts here were seen on.
-    pub seen_on: &'static str,
-    /// Arguments of a new conversation.
-    pub spawn: &'static [&'static str],
-    /// Arguments that take up a recorded conversation; empty: it cannot.
-    pub resume: &'static [&'static str],
-    /// Arguments that carry a first prompt, put last; empty: it is pasted when ready.
-    pub prompt_args: &'static [&'static str],
-    /// Lines of a prompt that is pasted as it is (DI-25).
-    pub inline_lines_max: usize,
-    /// Characters of one.
-    pub inline_chars_max: usize,
-    /// Between paste and submit (DI-28).
-    pub submit_delay: Duration,
-    /// Hooks that call `the-loop hook`; told by `hook.installed`.
-    pub hooks: &'static [&'static str],
-    /// What best confirms a delivery; the other kind of evidence counts as well.
-    pub confirms: By,
-    /// What the rows above and below its input line begin with.
-    pub rule: &'static str,
-    /// What the input line begins with.
-    pub prompts: &'static [char],
-    /// Dialogs that it is known to show, the first that fits counts.
-    pub dialogs: &'static [KnownDialog],
-}
-
-/// A dialog, and how it is known: every text stands in some row, below the input line where there is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownDialog {
-    /// Its name, told to people.
-    pub name: &'static str,
-    /// What it waits for.
-    pub kind: WaitingKind,
-    /// Texts that it shows.
-    pub shows: &'static [&'static str],
-}
+/// All harnesses that the settings allow.
+#[derive(Clone, Debug)]
+pub struct Adapters(Arc<Vec<Adapter>>);
 
 /// What a launch needs to know.
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +37,8 @@ pub struct LaunchContext<'a> {
     pub world: &'a World,
     /// The session's slug.
     pub slug: &'a Slug,
-    /// The conversation.
-    pub session_id: &'a HarnessSessionId,
+    /// The conversation; `None` for a new one whose id is learnt (DI-33).
+    pub session_id: Option<&'a HarnessSessionId>,
     /// Where the harness will run.
     pub cwd: &'a Utf8Path,
     /// `routing.workspace.root`, where set.
@@ -120,150 +78,199 @@ pub enum HarnessError {
     },
 }
 
-/// Where the files of a running session are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The conversation.
-    pub session_id: HarnessSessionId,
-    /// Where the harness runs.
-    pub cwd: Utf8PathBuf,
-    /// `local/hooks/<slug>.jsonl`.
-    pub hook_file: Utf8PathBuf,
-    /// `local/demo/<id>.jsonl`.
-    pub demo_transcript: Utf8PathBuf,
-    /// `HOME` of the pane.
-    pub home: Option<Utf8PathBuf>,
-    /// `CLAUDE_CONFIG_DIR` of the pane.
-    pub claude_config_dir: Option<Utf8PathBuf>,
+/// What is at hand when the id of a new conversation is looked for (DI-33).
+#[derive(Clone, Copy, Debug)]
+pub struct Learning<'a> {
+    /// The world.
+    pub world: &'a World,
+    /// Where the session's files are.
+    pub place: &'a Place,
+    /// When the process in the pane was launched: nothing older is its conversation.
+    pub since: Timestamp,
+    /// What the pane shows, where that was looked at.
+    pub screen: Option<&'a ScreenView>,
+    /// The newest conversation id that one of its hooks told since then.
+    pub told: Option<&'a HarnessSessionId>,
 }
 
-impl Adapter {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Claude, Self::Demo];
+impl Adapters {
+    /// Those that this release knows and those that the settings declare.
+    pub fn of(settings: &Settings) -> Self {
+        let _ = settings;
+        Self(Arc::new(Adapter::built_in()))
+    }
 
     /// By its name in settings and records.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|a| a.declaration().name == name)
+    pub fn named(&self, name: &str) -> Option<Adapter> {
+        self.0.iter().find(|a| a.name() == name).cloned()
     }
 
     /// The one whose running program has this command line; `None` when it is none of ours.
-    pub fn of_argv(world: &World, argv: &[String]) -> Option<Self> {
+    pub fn of_argv(&self, world: &World, argv: &[String]) -> Option<Adapter> {
         let program = Utf8Path::new(argv.first()?);
-        Self::ALL
-            .into_iter()
-            .find(|adapter| match adapter.declaration().program {
-                Some(name) => program.file_name() == Some(name),
-                None => {
-                    program == world.program
-                        && argv.get(1).map(String::as_str) == Some("demo-agent")
-                }
-            })
+        let runs = |adapter: &&Adapter| match &adapter.declared.program {
+            Program::Named(name) => program == name || program.file_name() == Some(name.as_str()),
+            Program::Ourselves => {
+                program == world.program && argv.get(1).map(String::as_str) == Some("demo-agent")
+            }
+            Program::Unknown => false,
+        };
+        self.0.iter().find(runs).cloned()
     }
 
-    /// What is declared about it.
-    pub fn declaration(self) -> &'static Declaration {
-        match self {
-            Self::Claude => &claude::DECLARATION,
-            Self::Demo => &demo::DECLARATION,
+    /// Their names, for people.
+    pub fn names(&self) -> Vec<&str> {
+        self.0.iter().map(Adapter::name).collect()
+    }
+}
+
+impl Adapter {
+    /// An adapter of this kind.
+    pub fn new(kind: Kind, declared: Declaration) -> Self {
+        Self {
+            kind,
+            declared: Arc::new(declared),
         }
     }
 
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.declaration().name
+    /// By its name, as the settings have it.
+    pub fn named(name: &str, settings: &Settings) -> Option<Self> {
+        Adapters::of(settings).named(name)
     }
 
-    /// Its program: a name for the pane's `PATH`, or this program's own path.
-    pub fn program(self, world: &World) -> String {
-        self.declaration()
-            .program
-            .map_or_else(|| world.program.to_string(), str::to_owned)
+    /// One that is not known any more, or not yet: it is never launched, and nothing of it is
+    /// recognised.
+    pub fn unknown(name: &str) -> Self {
+        Self::new(Kind::Declared, Declaration::bare(name, Program::Unknown))
+    }
+
+    /// Is it known?
+    pub fn is_known(&self) -> bool {
+        self.declared.program != Program::Unknown
+    }
+
+    /// The code behind it.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What is declared about it.
+    pub fn declaration(&self) -> &Declaration {
+        &self.declared
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.declared.name
+    }
+
+    /// Its program: a name for the pane's `PATH`, or an absolute path; empty when it is not known.
+    pub fn program(&self, world: &World) -> String {
+        match &self.declared.program {
+            Program::Named(name) => name.clone(),
+            Program::Ourselves => world.program.to_string(),
+            Program::Unknown => String::new(),
+        }
     }
 
     /// Can it take up a recorded conversation?
-    pub fn can_resume(self) -> bool {
-        !self.declaration().resume.is_empty()
+    pub fn can_resume(&self) -> bool {
+        !self.declared.resume.is_empty()
+    }
+
+    /// Is the id of a new conversation ours to choose?
+    pub fn assigns_id(&self) -> bool {
+        match self.declared.session_id {
+            IdSource::Assigned => true,
+            IdSource::Learnt | IdSource::File(_) | IdSource::Screen(_) | IdSource::Never => false,
+        }
     }
 
     /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
-    pub fn carries_first_prompt(self) -> bool {
-        !self.declaration().prompt_args.is_empty()
+    pub fn carries_first_prompt(&self) -> bool {
+        !self.declared.prompt_args.is_empty()
     }
 
     /// Arguments of a new conversation.
-    pub fn spawn_argv(self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(self.declaration().spawn, context, prompt)
+    pub fn spawn_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
+        self.argv(&self.declared.spawn, context, prompt)
     }
 
     /// Arguments that take up the recorded conversation.
-    pub fn resume_argv(self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(self.declaration().resume, context, prompt)
+    pub fn resume_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
+        self.argv(&self.declared.resume, context, prompt)
     }
 
-    /// Declared words, then the operator's, then the prompt.
+    /// Declared words, then the operator's, then the prompt. A word is filled in once: what was filled
+    /// in is never looked at again.
     fn argv(
-        self,
-        declared: &[&str],
+        &self,
+        declared: &[String],
         context: &LaunchContext<'_>,
         prompt: Option<&str>,
     ) -> Vec<String> {
-        let fill = |word: &&str| {
-            word.replace("{session_id}", context.session_id.as_str())
-                .replace("{settings_file}", context.settings_file.as_str())
-                .replace("{slug}", context.slug.as_str())
-        };
-        let mut argv: Vec<String> = declared.iter().map(fill).collect();
+        let id = context.session_id.map_or("", HarnessSessionId::as_str);
+        let values = [
+            ("session_id", id),
+            ("settings_file", context.settings_file.as_str()),
+            ("mail_dir", context.mail_dir.as_str()),
+            ("cwd", context.cwd.as_str()),
+            ("slug", context.slug.as_str()),
+        ];
+        let mut argv: Vec<String> = declared.iter().map(|word| fill(word, &values)).collect();
         argv.extend(context.harness_args.iter().cloned());
         if let Some(prompt) = prompt {
-            let words = self.declaration().prompt_args.iter();
-            argv.extend(words.map(|word| word.replace("{prompt}", prompt)));
+            let words = self.declared.prompt_args.iter();
+            argv.extend(words.map(|word| fill(word, &[("prompt", prompt)])));
         }
         argv
     }
 
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to
     /// do again.
-    pub fn prepare(self, context: &LaunchContext<'_>) -> Result<Prepared, HarnessError> {
-        let hooks = self.declaration().hooks.iter().map(|h| (*h).to_owned());
-        let hooks = hooks.collect();
-        let trust = match self {
-            Self::Claude => {
-                claude::write_settings(context)?;
-                claude::pre_answer(context)
-            }
-            Self::Demo => Ok(Vec::new()),
-        };
-        Ok(Prepared { hooks, trust })
+    pub fn prepare(&self, context: &LaunchContext<'_>) -> Result<Prepared, HarnessError> {
+        Ok(Prepared {
+            hooks: self.declared.hooks.clone(),
+            trust: self.kind.prepare(context, &self.declared)?,
+        })
     }
 
-    /// The known dialog that is on the screen. What stands above an input line is conversation, and
-    /// could only quote one.
-    pub fn known_dialog(self, screen: &ScreenView) -> Option<&'static KnownDialog> {
-        let from = self.input_line(screen).map_or(0, |rows| rows.end + 1);
-        let rows = &screen.rows[from..];
-        let shows = |text: &&str| rows.iter().any(|row| row.contains(*text));
-        let fits = |dialog: &&KnownDialog| dialog.shows.iter().all(&shows);
-        self.declaration().dialogs.iter().find(fits)
+    /// The known dialog that is on the screen.
+    pub fn known_dialog(&self, screen: &ScreenView) -> Option<&KnownDialog> {
+        let below = self.input_line(screen).map_or(0, |rows| rows.end + 1);
+        let mut dialogs = self.declared.dialogs.iter();
+        dialogs.find(|dialog| dialog.is_on(screen, below))
     }
 
     /// The rows of the input line.
-    pub fn input_line(self, screen: &ScreenView) -> Option<Range<usize>> {
-        let declared = self.declaration();
-        screen.input_line(declared.rule, declared.prompts)
+    pub fn input_line(&self, screen: &ScreenView) -> Option<Range<usize>> {
+        self.kind.input_line(screen, &self.declared)
     }
 
     /// What is in the input line; with a marker, whether it is that delivery's text. Hints that are
     /// drawn faint are not there.
-    pub fn composer(self, screen: &ScreenView, marker: Option<&Marker>) -> Composer {
-        let Some(rows) = self.input_line(screen) else {
-            return Composer::Unknown;
-        };
+    pub fn composer(&self, screen: &ScreenView, marker: Option<&Marker>) -> Composer {
         if self.known_dialog(screen).is_some() {
             return Composer::Unknown;
         }
+        if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
+            return match marker {
+                _ if empty.is_match(&screen.text()) => Composer::Empty,
+                // Something is in it, and where it stands is not known: with our marker on the screen
+                // it may be our text, or somebody's below an earlier prompt of ours.
+                Some(marker) if screen.holds(marker.as_str()) => Composer::Unknown,
+                Some(_) | None => Composer::Draft,
+            };
+        }
+        let Some(rows) = self.input_line(screen) else {
+            return Composer::Unknown;
+        };
         // A narrow pane breaks a marker over two rows. A first character other than the usual prompt
         // means a mode that somebody switched on, and stays as a part of the draft.
-        let usual = self.declaration().prompts.first().copied();
+        let usual = match &self.declared.composer {
+            ComposerRule::Ruled { prompts, .. } => prompts.first().copied(),
+            ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
+        };
         let text: String = screen.solid[rows]
             .iter()
             .map(|row| usual.and_then(|p| row.strip_prefix(p)).unwrap_or(row))
@@ -277,13 +284,65 @@ impl Adapter {
         }
     }
 
-    /// Where its transcript is, before a hook has told.
-    pub fn transcript_path(self, place: &Place) -> Option<Utf8PathBuf> {
-        match self {
-            Self::Claude => claude::transcript_path(place),
-            Self::Demo => Some(place.demo_transcript.clone()),
+    /// Where its transcript is, before a hook has told; `None` while it cannot be known.
+    /// `since` is when the process was launched.
+    pub fn transcript_path(
+        &self,
+        world: &World,
+        place: &Place,
+        since: Timestamp,
+    ) -> Option<Utf8PathBuf> {
+        self.kind.transcript_path(world, place, since)
+    }
+
+    /// The id of the conversation that the process launched at `since` has begun; `None` while it is
+    /// not known.
+    pub fn learn_id(&self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
+        match &self.declared.session_id {
+            IdSource::Learnt => self.kind.learn_id(learning),
+            IdSource::Screen(pattern) => {
+                let text = learning.screen?.text();
+                HarnessSessionId::parse(pattern.last_group(&text)?)
+            }
+            IdSource::File(_) | IdSource::Assigned | IdSource::Never => None,
         }
     }
+
+    /// Does a state of its own have to be seen before it counts as ready? Where nothing is declared, a
+    /// process that lives is taken for one that reads (DI-21).
+    pub fn baseline(&self) -> Option<AgentState> {
+        let signals = &self.declared.signals;
+        match self.kind {
+            Kind::Claude | Kind::Demo => None,
+            Kind::Declared => {
+                let shows = signals.ready.is_some() || signals.idle.is_some();
+                (!shows && self.is_known()).then_some(AgentState::Ready)
+            }
+        }
+    }
+}
+
+/// Fills in words in braces, each once and from left to right; other braces stay as they are.
+fn fill(word: &str, values: &[(&str, &str)]) -> String {
+    let mut filled = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let found = values.iter().find_map(|(name, value)| {
+            let after = rest.strip_prefix('{')?.strip_prefix(name)?;
+            Some((value, after.strip_prefix('}')?))
+        });
+        if let Some((value, after)) = found {
+            filled.push_str(value);
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = &rest[1..];
+        }
+    }
+    filled.push_str(rest);
+    filled
 }
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was

@@ -4,102 +4,98 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
+use the_loop_core::config::pattern::Confirms;
 use the_loop_core::config::{AcceptBypass, TrustScope};
-use the_loop_core::confirm::{AgentState, By, Observation, ObservationSource, WaitingKind};
+use the_loop_core::confirm::{AgentState, Observation, ObservationSource, WaitingKind};
 use the_loop_core::time::Timestamp;
 
-use super::adapter::{Declaration, HarnessError, KnownDialog, LaunchContext, Place};
+use super::adapter::{HarnessError, LaunchContext};
+use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program, words};
 use super::hook::HookLine;
+use super::place::Place;
 use super::screen::ScreenView;
 use super::trust::{self, TruePath, TrustError};
 use crate::world::World;
 
+/// Hooks that report to us.
+const HOOKS: &[&str] = &[
+    "SessionStart",
+    "UserPromptSubmit",
+    "PermissionRequest",
+    "Notification",
+    "Stop",
+    "StopFailure",
+    "SessionEnd",
+];
+/// What the rows above and below its input line begin with.
+const RULE: &str = "───";
+/// What its input line begins with; in its shell mode that is `!`.
+const PROMPTS: &[char] = &['❯', '!'];
+
 /// The declaration.
-pub static DECLARATION: Declaration = Declaration {
-    name: "claude",
-    program: Some("claude"),
-    version_args: &["--version"],
-    seen_on: "2.1.332",
-    spawn: &[
-        "--session-id",
-        "{session_id}",
-        "--settings",
-        "{settings_file}",
-    ],
-    resume: &["--resume", "{session_id}", "--settings", "{settings_file}"],
-    // Several of its options take any number of words and would take the prompt for one of them.
-    prompt_args: &["--", "{prompt}"],
-    inline_lines_max: 3,
-    inline_chars_max: 700,
-    submit_delay: Duration::from_millis(50),
-    hooks: &[
-        "SessionStart",
-        "UserPromptSubmit",
-        "PermissionRequest",
-        "Notification",
-        "Stop",
-        "StopFailure",
-        "SessionEnd",
-    ],
-    confirms: By::Hook,
-    rule: "───",
-    // In its shell mode the line begins with `!`.
-    prompts: &['❯', '!'],
-    dialogs: DIALOGS,
-};
+pub fn declaration() -> Declaration {
+    Declaration {
+        version_args: words(&["--version"]),
+        seen_on: "2.1.332".to_owned(),
+        spawn: words(&[
+            "--session-id",
+            "{session_id}",
+            "--settings",
+            "{settings_file}",
+        ]),
+        resume: words(&["--resume", "{session_id}", "--settings", "{settings_file}"]),
+        // Several of its options take any number of words and would take the prompt for one of them.
+        prompt_args: words(&["--", "{prompt}"]),
+        session_id: IdSource::Assigned,
+        hooks: words(HOOKS),
+        confirms: Confirms::Hook("UserPromptSubmit".to_owned()),
+        composer: ComposerRule::Ruled {
+            rule: RULE.to_owned(),
+            prompts: PROMPTS.to_vec(),
+        },
+        dialogs: dialogs(),
+        ..Declaration::bare("claude", Program::Named("claude".to_owned()))
+    }
+}
 
 /// Its dialogs. The highlighted answer of the first four ends the program or stores a refusal, so none
 /// is ever answered by a key of ours.
-const DIALOGS: &[KnownDialog] = &[
-    dialog(
-        "trust",
-        WaitingKind::Dialog,
-        &["Accessing workspace:", "Yes, I trust this folder"],
-    ),
-    dialog(
-        "add-directory",
-        WaitingKind::Dialog,
-        &["Adding a new directory:", "Yes, add it"],
-    ),
-    dialog(
-        "api-key",
-        WaitingKind::Dialog,
-        &["Do you want to use this API key?"],
-    ),
-    dialog(
-        "bypass-permissions",
-        WaitingKind::Dialog,
-        &["Bypass Permissions", "Yes, I accept"],
-    ),
-    dialog(
-        "onboarding",
-        WaitingKind::Dialog,
-        &["Choose the text style that looks best"],
-    ),
-    dialog("login", WaitingKind::Dialog, &["Select login method"]),
-    dialog(
-        "permission",
-        WaitingKind::Permission,
-        &["Do you want to", "1. Yes", "Esc to cancel"],
-    ),
-    dialog(
-        "question",
-        WaitingKind::Question,
-        &["Enter to select", "Esc to cancel"],
-    ),
-    dialog(
-        "dialog",
-        WaitingKind::Dialog,
-        &["Enter to confirm", "Esc to cancel"],
-    ),
-];
-
-const fn dialog(
-    name: &'static str,
-    kind: WaitingKind,
-    shows: &'static [&'static str],
-) -> KnownDialog {
-    KnownDialog { name, kind, shows }
+fn dialogs() -> Vec<KnownDialog> {
+    use WaitingKind::{Dialog, Permission, Question};
+    let dialogs: [(&str, WaitingKind, &[&str]); 9] = [
+        (
+            "trust",
+            Dialog,
+            &["Accessing workspace:", "Yes, I trust this folder"],
+        ),
+        (
+            "add-directory",
+            Dialog,
+            &["Adding a new directory:", "Yes, add it"],
+        ),
+        ("api-key", Dialog, &["Do you want to use this API key?"]),
+        (
+            "bypass-permissions",
+            Dialog,
+            &["Bypass Permissions", "Yes, I accept"],
+        ),
+        (
+            "onboarding",
+            Dialog,
+            &["Choose the text style that looks best"],
+        ),
+        ("login", Dialog, &["Select login method"]),
+        (
+            "permission",
+            Permission,
+            &["Do you want to", "1. Yes", "Esc to cancel"],
+        ),
+        ("question", Question, &["Enter to select", "Esc to cancel"]),
+        ("dialog", Dialog, &["Enter to confirm", "Esc to cancel"]),
+    ];
+    let made = dialogs.iter();
+    made.map(|(name, kind, texts)| KnownDialog::of_texts(name, *kind, texts))
+        .collect()
 }
 
 /// How long its drawn prompt must have been on the screen before that alone counts as taking input: it
@@ -110,8 +106,8 @@ const STATE_FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Its configuration directory, as the pane's environment places it.
 fn config_dir(place: &Place) -> Option<Utf8PathBuf> {
-    let moved = place.claude_config_dir.clone();
-    moved.or_else(|| place.home.as_ref().map(|home| home.join(".claude")))
+    let moved = place.dir("CLAUDE_CONFIG_DIR");
+    moved.or_else(|| Some(place.home()?.join(".claude")))
 }
 
 /// `<config>/projects/<cwd, other characters than letters and digits as ->/<id>.jsonl`.
@@ -122,19 +118,20 @@ pub fn transcript_path(place: &Place) -> Option<Utf8PathBuf> {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    let file = format!("{}.jsonl", place.session_id.as_str());
+    let file = format!("{}.jsonl", place.session_id.as_ref()?.as_str());
     Some(config_dir(place)?.join("projects").join(folder).join(file))
 }
 
 /// Writes the settings of this session: hooks that report to us, and leave to read this session's mail.
-pub fn write_settings(context: &LaunchContext<'_>) -> Result<(), HarnessError> {
+pub fn write_settings(context: &LaunchContext<'_>, hooks: &[String]) -> Result<(), HarnessError> {
     let path = context.settings_file;
     let fault = |source| HarnessError::Settings {
         path: path.to_owned(),
         source,
     };
     let disk = &context.world.disk;
-    let mut bytes = serde_json::to_vec_pretty(&settings(context)).map_err(|e| fault(e.into()))?;
+    let mut bytes =
+        serde_json::to_vec_pretty(&settings(context, hooks)).map_err(|e| fault(e.into()))?;
     bytes.push(b'\n');
     if let Some(dir) = path.parent() {
         disk.create_dir_all(dir).map_err(fault)?;
@@ -142,9 +139,8 @@ pub fn write_settings(context: &LaunchContext<'_>) -> Result<(), HarnessError> {
     disk.write_atomic(path, &bytes, false).map_err(fault)
 }
 
-fn settings(context: &LaunchContext<'_>) -> Value {
-    let hooks: serde_json::Map<String, Value> = DECLARATION
-        .hooks
+fn settings(context: &LaunchContext<'_>, hooks: &[String]) -> Value {
+    let hooks: serde_json::Map<String, Value> = hooks
         .iter()
         .map(|name| {
             let command = format!(
@@ -154,7 +150,7 @@ fn settings(context: &LaunchContext<'_>) -> Value {
             );
             let entry =
                 json!([{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]);
-            ((*name).to_owned(), entry)
+            (name.clone(), entry)
         })
         .collect();
     // Two slashes make the pattern an absolute path. The path is given as written and as it resolves.
@@ -302,7 +298,7 @@ pub fn sessions_file(world: &World, place: &Place, pid: i32) -> Option<Observati
     let bytes = world.disk.read(&path, STATE_FILE_BYTES_MAX).ok()?;
     let file: Value = serde_json::from_slice(&bytes).ok()?;
     let text = |name: &str| file.get(name).and_then(Value::as_str);
-    if text("sessionId") != Some(place.session_id.as_str()) {
+    if text("sessionId") != place.session_id.as_ref().map(|id| id.as_str()) {
         return None;
     }
     let state = match text("status")? {
@@ -334,7 +330,7 @@ pub fn title_state(title: &str) -> Option<AgentState> {
 /// What its screen says when no known dialog is in the way, and how long that must have been so before
 /// it counts.
 pub fn screen_state(screen: &ScreenView) -> Option<(AgentState, Duration)> {
-    let input = screen.input_line(DECLARATION.rule, DECLARATION.prompts)?;
+    let input = screen.input_line(RULE, PROMPTS)?;
     let mut below = screen.rows[input.end..].iter();
     if below.any(|row| row.contains("esc to interrupt")) {
         Some((AgentState::Working, Duration::ZERO))

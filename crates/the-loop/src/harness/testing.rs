@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
@@ -40,6 +40,15 @@ pub fn with_env(mut world: World, env: &[(&str, &str)]) -> World {
     all.extend(env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     world.env = Arc::new(all);
     world
+}
+
+/// The environment of a pane, for a place.
+pub fn pane_env(vars: &[(&str, &Utf8Path)]) -> Arc<BTreeMap<String, String>> {
+    let vars = vars.iter();
+    Arc::new(
+        vars.map(|(name, value)| ((*name).to_owned(), value.to_string()))
+            .collect(),
+    )
 }
 
 pub fn at(ms: i64) -> Timestamp {

@@ -23,6 +23,8 @@ pub enum TranscriptFormat {
     Claude,
     /// The demo agent's JSONL (DI-38).
     Demo,
+    /// Lines of a harness that an operator declared; only our markers in them mean something.
+    Lines,
 }
 
 /// Token counts, each class on its own (DI-37).
@@ -81,8 +83,17 @@ pub enum Entry {
         /// Tokens not counted by an earlier entry.
         usage: Usage,
     },
+    /// A line that bears delivery markers, in a transcript that tells no more.
+    Mention {
+        /// When, at the latest.
+        at: Timestamp,
+        /// The delivery markers in it.
+        markers: Vec<Marker>,
+    },
 }
 
+/// What stands before a marker in the first line of every prompt (DI-25).
+const FIRST_LINE: &str = "the-loop delivery ";
 /// Bytes searched at a time.
 const SEARCH_BYTES: u64 = 256 << 10;
 
@@ -165,6 +176,7 @@ impl TranscriptTail {
             let entry = match format {
                 TranscriptFormat::Claude => claude_entry(line, counted),
                 TranscriptFormat::Demo => demo_entry(line),
+                TranscriptFormat::Lines => mention(line),
             };
             entries.extend(entry);
         })?;
@@ -172,6 +184,17 @@ impl TranscriptTail {
             len: told.len,
             modified_ms: told.modified_ms,
         };
+        if entries.iter().any(|e| matches!(e, Entry::Mention { .. })) {
+            // Such lines have no time of their own, and may have come since the look at the file began.
+            let changed = disk
+                .meta(&self.path)?
+                .map_or(told.modified_ms, |m| m.modified_ms);
+            for entry in &mut entries {
+                if let Entry::Mention { at, .. } = entry {
+                    *at = Timestamp::from_unix_ms(changed);
+                }
+            }
+        }
         Ok(entries)
     }
 }
@@ -295,6 +318,19 @@ fn demo_entry(line: &[u8]) -> Option<Entry> {
         }
         _ => None,
     }
+}
+
+/// Our first line, wherever it stands in the line: how such a file quotes a prompt is not known, and a
+/// marker is told to nobody before its delivery is sent.
+fn mention(line: &[u8]) -> Option<Entry> {
+    let line = String::from_utf8_lossy(line);
+    let markers: Vec<Marker> = line
+        .split(FIRST_LINE)
+        .skip(1)
+        .filter_map(|rest| Marker::parse(rest.split_once(" for ")?.0))
+        .collect();
+    let at = Timestamp::from_unix_ms(0);
+    (!markers.is_empty()).then_some(Entry::Mention { at, markers })
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {

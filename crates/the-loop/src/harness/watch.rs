@@ -3,19 +3,26 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use the_loop_core::config::pattern::Confirms;
 use the_loop_core::confirm::{self, AgentState, By, MarkerSeen, Observation, ObservationSource};
-use the_loop_core::ids::Marker;
+use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
-use super::adapter::{Adapter, Place};
+use super::adapter::{Adapter, Learning};
 use super::hook::{HookLine, HookTail};
+use super::kind::Kind;
+use super::place::Place;
 use super::screen::ScreenView;
-use super::transcript::{Entry, Growth, TranscriptFormat, TranscriptTail, Usage};
-use super::{claude, demo};
+use super::signals::Told;
+use super::transcript::{Entry, Growth, TranscriptTail, Usage};
 use crate::world::World;
 
 /// Markers remembered of one session; the oldest go out. A delivery is confirmed long before.
 const MARKERS_KEPT: usize = 256;
+/// How long a transcript that was not found is not sought again.
+const SEEK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// The hook that carries a prompt, where a harness declares no other.
+const PROMPT_HOOK: &str = "UserPromptSubmit";
 
 /// Follows a session's hook file, transcript, state file, title and screen. Cheap to look with: only
 /// what was appended is read.
@@ -27,9 +34,12 @@ pub struct Watch {
     hooks: HookTail,
     transcript: Option<TranscriptTail>,
     transcript_read: bool,
+    transcript_sought_at: Option<Timestamp>,
     markers: VecDeque<MarkerSeen>,
     prompt_hook_heard: bool,
     last_turn_at: Option<Timestamp>,
+    /// The newest conversation id that a hook told while ours was not known.
+    told_id: Option<HarnessSessionId>,
     from_hooks: Option<Observation>,
     from_file: Option<Observation>,
     from_transcript: Option<Observation>,
@@ -58,12 +68,10 @@ impl Watch {
     /// now in the pane was launched: what was seen of an earlier one says nothing about its state. It
     /// may lie earlier than that when it is not known.
     pub fn new(adapter: Adapter, place: Place, launched_at: Timestamp) -> Self {
-        let transcript = adapter
-            .transcript_path(&place)
-            .map(|path| TranscriptTail::new(path, format_of(adapter)));
         Self {
             hooks: HookTail::new(place.hook_file.clone()),
-            transcript,
+            transcript: None,
+            transcript_sought_at: None,
             adapter,
             place,
             launched_at,
@@ -71,6 +79,7 @@ impl Watch {
             markers: VecDeque::new(),
             prompt_hook_heard: false,
             last_turn_at: None,
+            told_id: None,
             from_hooks: None,
             from_file: None,
             from_transcript: None,
@@ -80,8 +89,36 @@ impl Watch {
     }
 
     /// Which harness.
-    pub fn adapter(&self) -> Adapter {
-        self.adapter
+    pub fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    /// The conversation; `None` while it is not known.
+    pub fn conversation(&self) -> Option<&HarnessSessionId> {
+        self.place.session_id.as_ref()
+    }
+
+    /// The id of the conversation that this process has begun, when it is not known yet and shows now.
+    pub fn learn(&self, world: &World, screen: Option<&ScreenView>) -> Option<HarnessSessionId> {
+        if self.place.session_id.is_some() {
+            return None;
+        }
+        self.adapter.learn_id(&Learning {
+            world,
+            place: &self.place,
+            since: self.launched_at,
+            screen,
+            told: self.told_id.as_ref(),
+        })
+    }
+
+    /// The conversation is known from now on.
+    pub fn learnt(&mut self, id: HarnessSessionId) {
+        for seen in &mut self.markers {
+            id.as_str().clone_into(&mut seen.session_id);
+        }
+        self.place.session_id = Some(id);
+        self.transcript_sought_at = None;
     }
 
     /// Reads what is new. `pid` is the pane's leader; `title` and `screen` are taken where they are at
@@ -97,23 +134,14 @@ impl Watch {
         self.look_at_hooks(world, &mut looked);
         self.look_at_transcript(world, &mut looked);
         let now = world.clock.now();
-        match (self.adapter, pid) {
-            (Adapter::Claude, Some(pid)) => {
-                self.from_file = claude::sessions_file(world, &self.place, pid);
-            }
-            (Adapter::Claude | Adapter::Demo, _) => {}
+        if let Some(pid) = pid {
+            self.from_file = self.adapter.kind().state_file(world, &self.place, pid);
         }
         if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
-            let state = match self.adapter {
-                Adapter::Claude => claude::title_state(title),
-                Adapter::Demo => demo::title_state(title),
-            };
-            self.from_title
-                .note(state.map(|s| (s, Duration::ZERO)), now);
+            self.from_title.note(self.adapter.title_told(title), now);
         }
         if let Some(screen) = screen {
-            let state = self.screen_state(screen);
-            self.from_screen.note(state, screen.at);
+            self.from_screen.note(self.screen_told(screen), screen.at);
         }
         looked
     }
@@ -130,41 +158,83 @@ impl Watch {
     }
 
     fn take_hook(&mut self, line: HookLine) {
-        let ours = line.session_id == self.place.session_id.as_str();
-        if line.hook == "UserPromptSubmit" && ours {
+        let ours = self.is_ours(&line);
+        if self.place.session_id.is_none() && line.at >= self.launched_at {
+            self.told_id = HarnessSessionId::parse(&line.session_id).or(self.told_id.take());
+        }
+        let prompt_hook = match &self.adapter.declaration().confirms {
+            Confirms::Hook(name) => name.as_str(),
+            Confirms::Transcript | Confirms::Screen(_) | Confirms::Nothing => PROMPT_HOOK,
+        };
+        if line.hook == prompt_hook && ours {
             self.prompt_hook_heard = true;
             self.last_turn_at = Some(line.at);
         }
         if let Some(path) = line.transcript_path.as_ref().filter(|_| ours) {
             let known = self.transcript.as_ref().map(TranscriptTail::path);
             if known != Some(path.as_path()) {
-                let format = format_of(self.adapter);
+                let format = self.adapter.kind().transcript_format();
                 self.transcript = Some(TranscriptTail::new(path.clone(), format));
                 self.transcript_read = false;
             }
         }
-        let state = match self.adapter {
-            Adapter::Claude => claude::hook_state(&line),
-            Adapter::Demo => demo::hook_state(&line),
-        };
-        if let Some(state) = state {
+        if let Some(state) = self.adapter.hook_state(&line) {
             self.from_hooks = Some(Observation {
                 source: ObservationSource::Hook,
                 at: line.at,
                 state,
             });
         }
+        let session_id = if ours {
+            self.conversation_text()
+        } else {
+            line.session_id
+        };
         for marker in line.markers {
             self.remember(MarkerSeen {
                 marker,
                 at: line.at,
-                session_id: line.session_id.clone(),
+                session_id: session_id.clone(),
                 by: By::Hook,
             });
         }
     }
 
+    /// Does this hook speak of our conversation? The file is this session's alone; a harness that names
+    /// no conversation, or whose conversation is not known yet, speaks of the one in its pane.
+    fn is_ours(&self, line: &HookLine) -> bool {
+        match &self.place.session_id {
+            Some(id) => {
+                line.session_id == id.as_str()
+                    || (line.session_id.is_empty() && self.adapter.kind() == Kind::Declared)
+            }
+            None => line.at >= self.launched_at,
+        }
+    }
+
+    fn conversation_text(&self) -> String {
+        let id = self.place.session_id.as_ref();
+        id.map(|id| id.as_str().to_owned()).unwrap_or_default()
+    }
+
+    /// Finds the transcript, where no hook has told of it. A look at the disk for it is not made with
+    /// every look at the session.
+    fn seek_transcript(&mut self, world: &World) {
+        let now = world.clock.now();
+        let recently = |sought: Timestamp| now >= sought && now.since(sought) < SEEK_AGAIN_AFTER;
+        if self.transcript.is_some() || self.transcript_sought_at.is_some_and(recently) {
+            return;
+        }
+        self.transcript_sought_at = Some(now);
+        let path = self
+            .adapter
+            .transcript_path(world, &self.place, self.launched_at);
+        let format = self.adapter.kind().transcript_format();
+        self.transcript = path.map(|path| TranscriptTail::new(path, format));
+    }
+
     fn look_at_transcript(&mut self, world: &World, looked: &mut Looked) {
+        self.seek_transcript(world);
         let Some(tail) = &mut self.transcript else {
             return;
         };
@@ -172,15 +242,12 @@ impl Watch {
         self.transcript_read = read.is_ok();
         for entry in read.unwrap_or_default() {
             let (at, state) = match entry {
+                Entry::Mention { at, markers } => {
+                    self.remember_all(at, markers);
+                    continue;
+                }
                 Entry::Prompt { at, markers } => {
-                    for marker in markers {
-                        self.remember(MarkerSeen {
-                            marker,
-                            at,
-                            session_id: self.place.session_id.as_str().to_owned(),
-                            by: By::Transcript,
-                        });
-                    }
+                    self.remember_all(at, markers);
                     self.last_turn_at = self.last_turn_at.max(Some(at));
                     (at, AgentState::Working)
                 }
@@ -208,16 +275,25 @@ impl Watch {
         }
     }
 
-    fn screen_state(&self, screen: &ScreenView) -> Option<(AgentState, Duration)> {
+    fn screen_told(&self, screen: &ScreenView) -> Told {
         if screen.dead {
-            return Some((AgentState::Exited, Duration::ZERO));
+            return Told::State(AgentState::Exited, Duration::ZERO);
         }
-        if let Some(dialog) = self.adapter.known_dialog(screen) {
-            return Some((AgentState::Waiting(dialog.kind), Duration::ZERO));
+        match self.adapter.known_dialog(screen) {
+            Some(dialog) => Told::State(AgentState::Waiting(dialog.kind), Duration::ZERO),
+            None => self.adapter.screen_told(screen),
         }
-        match self.adapter {
-            Adapter::Claude => claude::screen_state(screen),
-            Adapter::Demo => demo::screen_state(screen).map(|s| (s, Duration::ZERO)),
+    }
+
+    fn remember_all(&mut self, at: Timestamp, markers: Vec<Marker>) {
+        let session_id = self.conversation_text();
+        for marker in markers {
+            self.remember(MarkerSeen {
+                marker,
+                at,
+                session_id: session_id.clone(),
+                by: By::Transcript,
+            });
         }
     }
 
@@ -239,26 +315,24 @@ impl Watch {
         ];
         let of_this_process = |o: &Observation| o.at >= self.launched_at;
         let known: Vec<Observation> = all.into_iter().flatten().filter(of_this_process).collect();
-        let mut newest = confirm::believed(&known)?;
+        let Some(mut newest) = confirm::believed(&known) else {
+            return self.adapter.baseline().map(|state| Observation {
+                source: ObservationSource::Screen,
+                at: self.launched_at,
+                state,
+            });
+        };
         let had_a_turn = self.last_turn_at.is_some_and(|at| at >= self.launched_at);
-        match self.adapter {
-            // Its idle looks the same before and after the first turn.
-            Adapter::Claude if newest.state == AgentState::Idle && !had_a_turn => {
-                newest.state = AgentState::Ready;
-            }
-            Adapter::Claude | Adapter::Demo => {}
+        let idles_before = self.adapter.kind().idles_before_first_turn();
+        if idles_before && newest.state == AgentState::Idle && !had_a_turn {
+            newest.state = AgentState::Ready;
         }
         Some(newest)
     }
 
     /// The evidence that this delivery was taken, if there is any (DI-29).
     pub fn evidence(&self, marker: &Marker, intent_at: Timestamp) -> Option<&MarkerSeen> {
-        confirm::evidence(
-            &self.markers,
-            marker,
-            self.place.session_id.as_str(),
-            intent_at,
-        )
+        confirm::evidence(&self.markers, marker, &self.conversation_text(), intent_at)
     }
 
     /// Could the transcript be read to its end at the last look? One that is not there yet reads as
@@ -297,11 +371,12 @@ impl Watch {
 impl Since {
     /// Notes what is said now. A state that must have stood for a while begins to count later, with the
     /// time at which it does.
-    fn note(&mut self, said: Option<(AgentState, Duration)>, at: Timestamp) {
-        match said {
+    fn note(&mut self, told: Told, at: Timestamp) {
+        match told {
             // What cannot be recognised says nothing: the last word stands.
-            None => {}
-            Some((state, after)) => {
+            Told::Nothing => {}
+            Told::Over => *self = Self::default(),
+            Told::State(state, after) => {
                 let since = match self.state {
                     Some((before, since)) if before == state => since,
                     Some(_) | None => at,
@@ -316,13 +391,6 @@ impl Since {
     fn observation(self, source: ObservationSource) -> Option<Observation> {
         let (state, at) = self.state.filter(|_| self.counts)?;
         Some(Observation { source, at, state })
-    }
-}
-
-fn format_of(adapter: Adapter) -> TranscriptFormat {
-    match adapter {
-        Adapter::Claude => TranscriptFormat::Claude,
-        Adapter::Demo => TranscriptFormat::Demo,
     }
 }
 

@@ -140,12 +140,13 @@ pub(super) fn fill(world: &World, settings: &Settings) -> (World, Vec<Problem>) 
     (filled, warnings)
 }
 
-/// The environment that a pane's program is given: what is allowed of ours, `env.pass`, the env file
-/// parsed afresh, and `own` last; never a variable that holds one of our own secrets (CF-33). An env
+/// The environment that a pane's program is given: what is allowed of ours, `env.pass`, what its harness
+/// declares, the env file parsed afresh, and `own` last; never a variable that holds one of our own secrets (CF-33). An env
 /// file that cannot be read adds nothing; [`read_env_file`] says why.
 pub fn pane_environment(
     world: &World,
     settings: &Settings,
+    harness: &BTreeMap<String, String>,
     own: &[(&str, String)],
 ) -> BTreeMap<String, String> {
     let pass = &settings.env.pass;
@@ -163,6 +164,7 @@ pub fn pane_environment(
         .filter(|(name, _)| allowed(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
+    out.extend(harness.clone());
     if let Ok((file, _)) = read_env_file(world, settings) {
         out.extend(file.vars);
     }

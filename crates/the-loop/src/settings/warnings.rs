@@ -1,5 +1,7 @@
 //! What deserves a look on this machine but stops nothing (CF-14).
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::config::Settings;
 use the_loop_core::config::problem::Problem;
@@ -71,7 +73,7 @@ fn missing_harness(world: &World, settings: &Settings) -> Option<Problem> {
     if name == "demo" {
         return None;
     }
-    let env = super::pane_environment(world, settings, &[]);
+    let env = super::pane_environment(world, settings, &BTreeMap::new(), &[]);
     let on_path = env.get("PATH").is_some_and(|path| {
         path.split(':')
             .filter(|dir| dir.starts_with('/'))

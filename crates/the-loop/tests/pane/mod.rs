@@ -15,8 +15,9 @@ use camino::Utf8PathBuf;
 use serde_json::Value;
 use the_loop::clock::Clock;
 use the_loop::disk::OsDisk;
-use the_loop::harness::adapter::{Adapter, Place};
+use the_loop::harness::adapter::Adapter;
 use the_loop::harness::pane_exec::LaunchFile;
+use the_loop::harness::place::Place;
 use the_loop::harness::screen::ScreenView;
 use the_loop::harness::watch::Watch;
 use the_loop::ids::Ids;
@@ -109,7 +110,7 @@ impl Pane {
         std::fs::write(root.join("tmux.conf"), "set -g remain-on-exit on\n").unwrap();
         let launched_at = Clock::System.now();
         let mut pane = Self {
-            watch: Watch::new(adapter, place, launched_at),
+            watch: Watch::new(adapter.clone(), place, launched_at),
             world: world_of_this_process(),
             dir,
             adapter,

@@ -7,7 +7,8 @@ use the_loop_core::ids::Slug;
 
 use super::*;
 use crate::harness::adapter::Adapter;
-use crate::harness::testing::{SESSION, at, marker, session, world};
+use crate::harness::place::Place;
+use crate::harness::testing::{SESSION, at, marker, pane_env, session, world};
 
 const SCREENS: [(&str, &str); 13] = [
     (
@@ -76,10 +77,11 @@ fn di27_screens_of_the_real_program_are_read_as_a_person_reads_them() {
     for ((name, captured), (same, dialog, composer, state)) in SCREENS.into_iter().zip(READ_AS) {
         assert_eq!(name, same);
         let screen = ScreenView::parse(captured, "", false, at(0));
-        let found = Adapter::Claude.known_dialog(&screen).map(|d| d.name);
+        let adapter = Adapter::claude();
+        let found = adapter.known_dialog(&screen).map(|d| d.name.as_str());
         assert_eq!(found, dialog, "{name}");
         assert_eq!(
-            Adapter::Claude.composer(&screen, Some(&marker())),
+            Adapter::claude().composer(&screen, Some(&marker())),
             composer,
             "{name}"
         );
@@ -92,14 +94,14 @@ fn di27_a_quoted_dialog_in_the_conversation_is_no_dialog() {
     let (_, idle) = SCREENS[4];
     let quoted = format!("● Do you want to proceed?\n ❯ 1. Yes\n Esc to cancel\n{idle}");
     let screen = ScreenView::parse(&quoted, "", false, at(0));
-    assert_eq!(Adapter::Claude.known_dialog(&screen), None);
-    assert_eq!(Adapter::Claude.composer(&screen, None), Composer::Empty);
+    assert_eq!(Adapter::claude().known_dialog(&screen), None);
+    assert_eq!(Adapter::claude().composer(&screen, None), Composer::Empty);
 }
 
 #[test]
 fn di27_without_a_marker_to_ask_for_our_own_text_is_a_draft() {
     let screen = ScreenView::parse(SCREENS[5].1, "", false, at(0));
-    assert_eq!(Adapter::Claude.composer(&screen, None), Composer::Draft);
+    assert_eq!(Adapter::claude().composer(&screen, None), Composer::Draft);
 }
 
 struct Setting {
@@ -135,7 +137,7 @@ impl Setting {
         let context = LaunchContext {
             world: &self.world,
             slug: &self.slug,
-            session_id: &session,
+            session_id: Some(&session),
             cwd: &cwd,
             workspace_root: Some(&root),
             settings_file: &settings_file,
@@ -144,21 +146,21 @@ impl Setting {
             pane_env: &self.env,
             trust: &self.trust,
         };
-        let prepared = Adapter::Claude.prepare(&context).unwrap();
+        let prepared = Adapter::claude().prepare(&context).unwrap();
         assert_eq!(prepared.hooks.len(), 7);
         let bytes = self.world.disk.read(&settings_file, 1 << 20).unwrap();
         assert_eq!(
             self.world.disk.meta(&settings_file).unwrap().unwrap().mode,
             0o600
         );
-        let argv = Adapter::Claude.resume_argv(&context, Some("the-loop delivery x"));
+        let argv = Adapter::claude().resume_argv(&context, Some("the-loop delivery x"));
         assert_eq!(
             argv[..4],
             ["--resume", SESSION, "--settings", settings_file.as_str()]
         );
         assert_eq!(argv[argv.len() - 2..], ["--", "the-loop delivery x"]);
         assert_eq!(
-            Adapter::Claude.spawn_argv(&context, None)[..2],
+            Adapter::claude().spawn_argv(&context, None)[..2],
             ["--session-id", SESSION]
         );
         (serde_json::from_slice(&bytes).unwrap(), prepared.trust)
@@ -308,12 +310,10 @@ fn di42_limit_and_login_come_from_the_structured_signal() {
 
 fn place(path: &Utf8Path) -> Place {
     Place {
-        session_id: session(),
+        session_id: Some(session()),
         cwd: "/srv/octo/r.x_1".into(),
         hook_file: path.join("hooks.jsonl"),
-        demo_transcript: path.join("demo.jsonl"),
-        home: Some(path.to_owned()),
-        claude_config_dir: None,
+        env: pane_env(&[("HOME", path)]),
     }
 }
 
@@ -326,7 +326,7 @@ fn di34_its_files_are_where_it_puts_them() {
         transcript_path(&place),
         Some(path.join(".claude").join(&file))
     );
-    place.claude_config_dir = Some("/c".into());
+    place.env = pane_env(&[("HOME", &path), ("CLAUDE_CONFIG_DIR", Utf8Path::new("/c"))]);
     assert_eq!(
         transcript_path(&place),
         Some(Utf8Path::new("/c").join(&file))

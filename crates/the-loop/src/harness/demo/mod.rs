@@ -14,57 +14,57 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
-use the_loop_core::confirm::{AgentState, By, WaitingKind};
+use the_loop_core::config::pattern::Confirms;
+use the_loop_core::confirm::{AgentState, WaitingKind};
 use the_loop_core::ids::HarnessSessionId;
 use the_loop_core::prompt::markers_in;
 
 use self::agent::{Agent, Effect, Happening, Said};
 use self::knobs::{Knobs, TranscriptAt};
 use self::terminal::{Terminal, Woken};
-use super::adapter::{Declaration, KnownDialog};
+use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program, words};
 use super::hook::{self, HookLine};
 use super::screen::ScreenView;
 use crate::store::layout::Layout;
 use crate::world::World;
 
 /// The declaration.
-pub static DECLARATION: Declaration = Declaration {
-    name: "demo",
-    program: None,
-    version_args: &["--version"],
-    seen_on: env!("CARGO_PKG_VERSION"),
-    spawn: &[
-        "demo-agent",
-        "--session-id",
-        "{session_id}",
-        "--slug",
-        "{slug}",
-    ],
-    resume: &["demo-agent", "--resume", "{session_id}", "--slug", "{slug}"],
-    prompt_args: &["--", "{prompt}"],
-    inline_lines_max: 3,
-    inline_chars_max: 700,
-    submit_delay: Duration::from_millis(50),
-    hooks: &[
-        "SessionStart",
-        "UserPromptSubmit",
-        "PermissionRequest",
-        "Stop",
-        "SessionEnd",
-    ],
-    confirms: By::Hook,
-    rule: view::RULE,
-    prompts: &['>'],
-    dialogs: &[KnownDialog {
-        name: "permission",
-        kind: WaitingKind::Permission,
-        shows: &[view::QUESTION],
-    }],
-};
+pub fn declaration() -> Declaration {
+    Declaration {
+        version_args: words(&["--version"]),
+        seen_on: env!("CARGO_PKG_VERSION").to_owned(),
+        spawn: words(&[
+            "demo-agent",
+            "--session-id",
+            "{session_id}",
+            "--slug",
+            "{slug}",
+        ]),
+        resume: words(&["demo-agent", "--resume", "{session_id}", "--slug", "{slug}"]),
+        prompt_args: words(&["--", "{prompt}"]),
+        session_id: IdSource::Assigned,
+        hooks: words(&[
+            "SessionStart",
+            "UserPromptSubmit",
+            "PermissionRequest",
+            "Stop",
+            "SessionEnd",
+        ]),
+        confirms: Confirms::Hook("UserPromptSubmit".to_owned()),
+        composer: ComposerRule::Ruled {
+            rule: view::RULE.to_owned(),
+            prompts: vec!['>'],
+        },
+        dialogs: vec![KnownDialog::of_texts(
+            "permission",
+            WaitingKind::Permission,
+            &[view::QUESTION],
+        )],
+        ..Declaration::bare("demo", Program::Ourselves)
+    }
+}
 
 /// What a hook says about the state.
 pub fn hook_state(line: &HookLine) -> Option<AgentState> {

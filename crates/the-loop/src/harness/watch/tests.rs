@@ -4,7 +4,7 @@ use the_loop_core::confirm::WaitingKind;
 
 use super::*;
 use crate::harness::hook;
-use crate::harness::testing::{SESSION, at, header, marker, session, world};
+use crate::harness::testing::{SESSION, at, header, marker, pane_env, session, world};
 
 struct Scene {
     _dir: tempfile::TempDir,
@@ -16,12 +16,10 @@ struct Scene {
 fn scene(adapter: Adapter, launched_at: i64) -> Scene {
     let (dir, path, world) = world();
     let place = Place {
-        session_id: session(),
+        session_id: Some(session()),
         cwd: path.join("r"),
         hook_file: path.join("local/hooks/local-o-r-1.jsonl"),
-        demo_transcript: path.join("local/demo/t.jsonl"),
-        home: Some(path.clone()),
-        claude_config_dir: None,
+        env: pane_env(&[("HOME", &path), ("THE_LOOP_STATE_ROOT", &path)]),
     };
     world.disk.create_dir_all(&path.join("local/demo")).unwrap();
     let watch = Watch::new(adapter, place, at(launched_at));
@@ -48,7 +46,7 @@ impl Scene {
     fn demo_prompt(&self, ms: i64) {
         let line = json!({"role": "user", "text": header(), "marker": marker(), "usage": null,
             "at": at(ms).millis()});
-        let file = self.path.join("local/demo/t.jsonl");
+        let file = self.path.join(format!("local/demo/{SESSION}.jsonl"));
         self.world
             .disk
             .append(&file, format!("{line}\n").as_bytes())
@@ -69,7 +67,7 @@ const BUSY: &str = "────────\n❯ \n────────\n  
 
 #[test]
 fn di29_the_hook_confirms_and_only_in_its_own_conversation() {
-    let mut scene = scene(Adapter::Claude, 0);
+    let mut scene = scene(Adapter::claude(), 0);
     assert!(!scene.watch.hooks_heard());
     scene.hook(
         100,
@@ -91,7 +89,7 @@ fn di29_the_hook_confirms_and_only_in_its_own_conversation() {
 
 #[test]
 fn di38_without_hooks_the_transcript_confirms() {
-    let mut scene = scene(Adapter::Demo, 0);
+    let mut scene = scene(Adapter::demo(), 0);
     scene.look(None, None);
     assert!(
         scene.watch.transcript_read(),
@@ -108,7 +106,7 @@ fn di38_without_hooks_the_transcript_confirms() {
 
 #[test]
 fn di38_a_hook_tells_where_the_transcript_is() {
-    let mut scene = scene(Adapter::Demo, 0);
+    let mut scene = scene(Adapter::demo(), 0);
     let elsewhere = scene.path.join("elsewhere.jsonl");
     let line = json!({"role": "user", "text": "", "marker": marker(), "at": at(9).millis()});
     scene
@@ -126,7 +124,7 @@ fn di38_a_hook_tells_where_the_transcript_is() {
 
 #[test]
 fn di21_a_drawn_prompt_alone_is_believed_after_a_while() {
-    let mut scene = scene(Adapter::Claude, 0);
+    let mut scene = scene(Adapter::claude(), 0);
     scene.hook(1000, "SessionStart", json!({"source": "startup"}));
     assert_eq!(
         scene.look(None, Some((DRAWN, 1100))).0,
@@ -144,7 +142,7 @@ fn di21_a_drawn_prompt_alone_is_believed_after_a_while() {
 
 #[test]
 fn di31_an_interrupt_and_an_answered_dialog_are_seen_without_a_hook() {
-    let mut scene = scene(Adapter::Claude, 0);
+    let mut scene = scene(Adapter::claude(), 0);
     scene.hook(1000, "UserPromptSubmit", json!({"prompt": "x"}));
     scene.hook(2000, "PermissionRequest", json!({"tool_name": "Bash"}));
     let waiting = AgentState::Waiting(WaitingKind::Permission);
@@ -173,7 +171,7 @@ fn di31_an_interrupt_and_an_answered_dialog_are_seen_without_a_hook() {
 
 #[test]
 fn di31_what_an_earlier_process_did_says_nothing_about_this_one() {
-    let mut scene = scene(Adapter::Claude, 5000);
+    let mut scene = scene(Adapter::claude(), 5000);
     scene.hook(1000, "UserPromptSubmit", json!({"prompt": header()}));
     scene.hook(2000, "Stop", json!({}));
     assert_eq!(scene.look(None, None).0, AgentState::Unknown);
@@ -187,7 +185,7 @@ fn di31_what_an_earlier_process_did_says_nothing_about_this_one() {
 
 #[test]
 fn di31_a_dead_pane_has_exited() {
-    let mut scene = scene(Adapter::Claude, 0);
+    let mut scene = scene(Adapter::claude(), 0);
     scene.hook(1000, "Stop", json!({}));
     let dead = ScreenView::parse(DRAWN, "", true, at(2000));
     scene.watch.look(&scene.world, None, None, Some(&dead));
@@ -199,7 +197,7 @@ fn di31_a_dead_pane_has_exited() {
 
 #[test]
 fn di31_the_demo_s_title_tells_its_state() {
-    let mut scene = scene(Adapter::Demo, 0);
+    let mut scene = scene(Adapter::demo(), 0);
     for (title, state) in [
         ("demo-agent: ready", AgentState::Ready),
         ("demo-agent: working, 2 waiting", AgentState::Working),
@@ -216,7 +214,7 @@ fn di31_the_demo_s_title_tells_its_state() {
 
 #[test]
 fn memory_of_markers_is_bounded() {
-    let mut scene = scene(Adapter::Claude, 0);
+    let mut scene = scene(Adapter::claude(), 0);
     for _ in 0..MARKERS_KEPT + 10 {
         scene.hook(1000, "UserPromptSubmit", json!({"prompt": header()}));
     }

@@ -8,7 +8,7 @@ use the_loop_core::record::{Control, SessionRecord};
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
-use super::view::{Panes, View, confirms};
+use super::view::{Panes, View};
 use crate::ops::desk::{Desk, inbox_error};
 use crate::ops::error::OpError;
 use crate::store::files::RecordFault;
@@ -43,6 +43,8 @@ pub struct Line {
     pub view: View,
     /// The command that attaches; `None` without a target.
     pub attach: Option<String>,
+    /// How its harness shows that it took a delivery; `None` for one that waits for a place.
+    pub confirms: Option<&'static str>,
     /// Since when it waits for a place.
     pub waits_since: Option<Timestamp>,
 }
@@ -82,7 +84,6 @@ impl Line {
         if self.record.is_none() {
             value["status"] = json!(WAITING_CAPACITY);
         }
-        let harness = self.record.as_ref().map(|record| record.harness.as_str());
         value["control"] = json!(
             self.control
                 .as_ref()
@@ -91,7 +92,7 @@ impl Line {
         value["state"] = json!(self.view.state.as_str());
         value["stateSince"] = json!(self.view.since.or(self.waits_since));
         value["attach"] = json!(self.attach);
-        value["confirms"] = json!(harness.map(confirms));
+        value["confirms"] = json!(self.confirms);
         value
     }
 }
@@ -135,6 +136,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                 attach: record
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
+                confirms: Some(panes.confirms(&record.harness)),
                 waits_since: None,
                 record: Some(record.clone()),
             }
@@ -162,6 +164,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             record: None,
             view: View::UNKNOWN,
             attach: None,
+            confirms: None,
             waits_since: Some(since),
         });
     }

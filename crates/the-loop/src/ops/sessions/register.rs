@@ -8,7 +8,7 @@ use the_loop_core::record::SessionRecord;
 use the_loop_core::session::{Next, SessionEvent, SessionStatus, next};
 
 use crate::disk::Kind as FileKind;
-use crate::harness::adapter::Adapter;
+use crate::harness::adapter::{Adapter, Adapters};
 use crate::ops::desk::{Desk, lock_error};
 use crate::ops::error::OpError;
 use crate::store::lock::{Holder, Patience};
@@ -52,7 +52,7 @@ pub fn register(
             asked.item
         )));
     }
-    let adapter = adapter(&asked.harness)?;
+    let adapter = adapter(desk, &asked.harness)?;
     let conversation = HarnessSessionId::parse(&asked.conversation).ok_or_else(|| {
         let shown = the_loop_core::redact::visible(&asked.conversation);
         OpError::usage(format!("not a conversation id: \"{shown}\"")).hint(
@@ -144,7 +144,18 @@ pub fn register(
     Ok(RegisteredNow {
         record,
         replaced,
-        warnings: missing_program(desk, adapter).into_iter().collect(),
+        warnings: missing_program(desk, &adapter).into_iter().collect(),
+    })
+}
+
+/// The harness of this name, else a usage error that tells which there are.
+pub fn harness_named(desk: &Desk, name: &str) -> Result<Adapter, OpError> {
+    let adapters = Adapters::of(desk.settings());
+    adapters.named(name).ok_or_else(|| {
+        let shown = the_loop_core::redact::visible(name);
+        let names = adapters.names().join(", ");
+        OpError::usage(format!("no harness is called \"{shown}\""))
+            .hint(format!("there are {names}"))
     })
 }
 
@@ -158,11 +169,8 @@ pub fn conversation_words(record: &SessionRecord) -> String {
     format!("{}:{id}", record.harness)
 }
 
-fn adapter(name: &str) -> Result<Adapter, OpError> {
-    let adapter = Adapter::by_name(name).ok_or_else(|| {
-        let shown = the_loop_core::redact::visible(name);
-        OpError::usage(format!("no harness is called \"{shown}\"")).hint("there are claude, demo")
-    })?;
+fn adapter(desk: &Desk, name: &str) -> Result<Adapter, OpError> {
+    let adapter = harness_named(desk, name)?;
     if adapter.can_resume() {
         Ok(adapter)
     } else {
@@ -186,7 +194,7 @@ fn directory(desk: &Desk, cwd: &Utf8Path) -> Result<Utf8PathBuf, OpError> {
 }
 
 /// A harness whose program is not found can be registered all the same.
-fn missing_program(desk: &Desk, adapter: Adapter) -> Option<String> {
+fn missing_program(desk: &Desk, adapter: &Adapter) -> Option<String> {
     let program = adapter.program(&desk.world);
     let disk = desk.world.disk.as_ref();
     let there = |path: Utf8PathBuf| {
@@ -197,7 +205,8 @@ fn missing_program(desk: &Desk, adapter: Adapter) -> Option<String> {
     if program.starts_with('/') {
         return (!there(program.clone().into())).then(|| format!("{program} is not there"));
     }
-    let env = crate::settings::pane_environment(&desk.world, desk.settings(), &[]);
+    let declared = &adapter.declaration().env;
+    let env = crate::settings::pane_environment(&desk.world, desk.settings(), declared, &[]);
     let found = env.get("PATH").is_some_and(|path| {
         path.split(':')
             .filter(|dir| dir.starts_with('/'))

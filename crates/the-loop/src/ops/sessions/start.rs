@@ -11,8 +11,8 @@ use the_loop_core::session::SessionStatus;
 
 use super::control::describe;
 use super::echo::echo;
+use super::register::harness_named;
 use super::report::{ItemReport, Report};
-use crate::harness::adapter::Adapter;
 use crate::ops::deliver::{self, Outcome};
 use crate::ops::desk::{Desk, inbox_error};
 use crate::ops::error::OpError;
@@ -37,12 +37,8 @@ pub struct Start<'a> {
 /// Starts each item; a failure never stops the rest. Faults of the arguments are found before anything
 /// is touched.
 pub fn start(desk: &Desk, items: &[WorkItemRef], how: &Start<'_>) -> Result<Report, OpError> {
-    if let Some(name) = how.harness
-        && Adapter::by_name(name).is_none()
-    {
-        let shown = the_loop_core::redact::visible(name);
-        let made = OpError::usage(format!("no harness is called \"{shown}\""));
-        return Err(made.hint("there are claude, demo"));
+    if let Some(name) = how.harness {
+        harness_named(desk, name)?;
     }
     if let Some(item) = items.iter().find(|item| !item.has_tracker()) {
         let provider = item.provider();

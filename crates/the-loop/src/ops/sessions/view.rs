@@ -1,16 +1,18 @@
 //! What hosts a session, and what its agent does (DI-13, DI-31).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use the_loop_core::confirm::{AgentState, By};
+use the_loop_core::confirm::AgentState;
 use the_loop_core::ids::Slug;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::record::SessionRecord;
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
-use crate::harness::adapter::{Adapter, Place};
+use crate::harness::adapter::{Adapter, Adapters};
+use crate::harness::place::Place;
 use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::ops::desk::Desk;
@@ -21,6 +23,7 @@ use crate::tmux::{Snapshot, Tmux};
 #[derive(Debug)]
 pub struct Panes {
     tmux: Tmux,
+    adapters: Adapters,
     servers: BTreeMap<String, Result<Snapshot, NoAnswer>>,
 }
 
@@ -49,8 +52,15 @@ impl Panes {
     pub fn new(desk: &Desk) -> Self {
         Self {
             tmux: desk.tmux(),
+            adapters: Adapters::of(desk.settings()),
             servers: BTreeMap::new(),
         }
+    }
+
+    /// How the harness of this name shows that it took a delivery; `none` for one that is not known.
+    pub fn confirms(&self, harness: &str) -> &'static str {
+        let adapter = self.adapters.named(harness);
+        adapter.map_or("none", |adapter| adapter.declaration().confirms.as_str())
     }
 
     /// The server a record names.
@@ -119,7 +129,8 @@ impl Panes {
         } else {
             AgentState::Unknown
         };
-        let mut seen = observed(desk, slug, record, title.as_deref(), None);
+        let adapter = self.adapters.named(&record.harness);
+        let mut seen = observed(desk, adapter.as_ref(), slug, record, title.as_deref(), None);
         // A question before the first hook shows on the screen alone.
         if seen.is_none()
             && let Some(target) = record.target()
@@ -127,7 +138,7 @@ impl Panes {
         {
             let now = desk.world.clock.now();
             let screen = ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now);
-            seen = observed(desk, slug, record, None, Some(&screen));
+            seen = observed(desk, adapter.as_ref(), slug, record, None, Some(&screen));
         }
         View {
             tmux: TmuxState::Live,
@@ -140,37 +151,28 @@ impl Panes {
 /// What hooks, transcript, title and screen say of a live agent.
 fn observed(
     desk: &Desk,
+    adapter: Option<&Adapter>,
     slug: &Slug,
     record: &SessionRecord,
     title: Option<&str>,
     screen: Option<&ScreenView>,
 ) -> Option<(AgentState, Timestamp)> {
-    let adapter = Adapter::by_name(&record.harness)?;
-    let env = crate::settings::pane_environment(&desk.world, desk.settings(), &[]);
-    let conversation = record.conversation()?;
+    let adapter = adapter?;
+    let own = [("THE_LOOP_STATE_ROOT", desk.layout.root().to_string())];
+    let declared = &adapter.declaration().env;
+    let env = crate::settings::pane_environment(&desk.world, desk.settings(), declared, &own);
     let place = Place {
-        demo_transcript: desk.layout.demo_transcript(&conversation),
-        session_id: conversation,
+        session_id: record.conversation(),
         cwd: Utf8PathBuf::from(&record.cwd),
         hook_file: desk.layout.hook_file(slug),
-        home: env.get("HOME").map(Utf8PathBuf::from),
-        claude_config_dir: env.get("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from),
+        env: Arc::new(env),
     };
     let launched_at = record
         .spawn
         .as_ref()
         .map_or(record.created_at, |spawn| spawn.at);
-    let mut watch = Watch::new(adapter, place, launched_at);
+    let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);
     watch.state().map(|seen| (seen.state, seen.at))
-}
-
-/// How the harness shows that it took a delivery; `none` for one that this release does not know.
-pub fn confirms(harness: &str) -> &'static str {
-    match Adapter::by_name(harness).map(|adapter| adapter.declaration().confirms) {
-        Some(By::Hook) => "hook",
-        Some(By::Transcript) => "transcript",
-        None => "none",
-    }
 }

@@ -1,5 +1,6 @@
 //! CF-31 to CF-33, CF-36, CF-45: variables and secrets.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
@@ -111,7 +112,7 @@ fn cf33_what_a_pane_gets() {
         machine.env(name, value);
     }
     let own = [("THE_LOOP_INSTANCE", "0123".to_owned())];
-    let env = pane_environment(&machine.world, &settings(&machine), &own);
+    let env = pane_environment(&machine.world, &settings(&machine), &BTreeMap::new(), &own);
     let pairs: Vec<(&str, &str)> = env.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let expected = [
         ("ACME_A", "file"),
@@ -136,7 +137,7 @@ fn cf33_passing_everything_of_a_prefix_gives_no_secret_away() {
     machine.env("THE_LOOP_GH_WEBHOOK_SECRET_PREVIOUS", "s");
     machine.env("THE_LOOP_STATE_ROOT", "/srv/x");
     machine.env("THE_LOOP_DEMO_BUSY_MS", "1");
-    let env = pane_environment(&machine.world, &settings(&machine), &[]);
+    let env = pane_environment(&machine.world, &settings(&machine), &BTreeMap::new(), &[]);
     assert_eq!(env.keys().collect::<Vec<_>>(), ["THE_LOOP_DEMO_BUSY_MS"]);
 }
 

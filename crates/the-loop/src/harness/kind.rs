@@ -1,0 +1,168 @@
+//! What data cannot say of a harness: one arm for each that has code of its own.
+//!
+//! A harness's module gives the same functions as [`claude`]: `declaration`, `prepare`,
+//! `transcript_path`, `hook_state`, `title_state`, `screen_state` and, where there is something to them,
+//! `state_file`, `learn_id` and `input_line`.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use the_loop_core::confirm::{AgentState, Observation};
+use the_loop_core::ids::HarnessSessionId;
+use the_loop_core::time::Timestamp;
+
+use super::adapter::{Adapter, HarnessError, LaunchContext, Learning};
+use super::declaration::{ComposerRule, Declaration};
+use super::hook::HookLine;
+use super::place::Place;
+use super::screen::ScreenView;
+use super::transcript::TranscriptFormat;
+use super::trust::TrustError;
+use super::{claude, demo};
+use crate::store::layout::Layout;
+use crate::world::World;
+
+/// The code behind an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Claude Code.
+    Claude,
+    /// The agent in this program, for demonstrations and tests (DI-38).
+    Demo,
+    /// None: everything about it is declared in the settings.
+    Declared,
+}
+
+/// What was seen of an agent's state, and how long that must have been so before it counts.
+pub type Shown = (AgentState, Duration);
+
+impl Adapter {
+    /// Claude Code.
+    pub fn claude() -> Self {
+        Self::new(Kind::Claude, claude::declaration())
+    }
+
+    /// The agent in this program.
+    pub fn demo() -> Self {
+        Self::new(Kind::Demo, demo::declaration())
+    }
+
+    /// Those that this release knows without being told.
+    pub fn built_in() -> Vec<Self> {
+        vec![Self::claude(), Self::demo()]
+    }
+}
+
+impl Kind {
+    /// Writes what the harness reads at a launch, and its pre-answers (DI-35); answers those that were
+    /// set now.
+    pub(super) fn prepare(
+        self,
+        context: &LaunchContext<'_>,
+        declared: &Declaration,
+    ) -> Result<Result<Vec<String>, TrustError>, HarnessError> {
+        match self {
+            Self::Claude => {
+                claude::write_settings(context, &declared.hooks)?;
+                Ok(claude::pre_answer(context))
+            }
+            Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
+        }
+    }
+
+    /// Where its transcript is, before a hook has told.
+    pub(super) fn transcript_path(
+        self,
+        world: &World,
+        place: &Place,
+        since: Timestamp,
+    ) -> Option<Utf8PathBuf> {
+        let _ = (world, since);
+        match self {
+            Self::Claude => claude::transcript_path(place),
+            Self::Demo => {
+                let root = place.dir("THE_LOOP_STATE_ROOT")?;
+                let id = place.session_id.as_ref()?;
+                Some(Layout::new(&root).demo_transcript(id))
+            }
+            Self::Declared => None,
+        }
+    }
+
+    /// How its transcript is written.
+    pub(super) fn transcript_format(self) -> TranscriptFormat {
+        match self {
+            Self::Claude => TranscriptFormat::Claude,
+            Self::Demo => TranscriptFormat::Demo,
+            Self::Declared => TranscriptFormat::Lines,
+        }
+    }
+
+    /// What its own state file says, where it keeps one.
+    pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
+        match self {
+            Self::Claude => claude::sessions_file(world, place, pid),
+            Self::Demo | Self::Declared => None,
+        }
+    }
+
+    /// What a hook says about the state.
+    pub(super) fn hook_state(self, line: &HookLine) -> Option<AgentState> {
+        match self {
+            Self::Claude => claude::hook_state(line),
+            Self::Demo => demo::hook_state(line),
+            Self::Declared => None,
+        }
+    }
+
+    /// What the pane's title says; `None`: nothing, and its last word stands.
+    pub(super) fn title_state(self, title: &str) -> Option<Shown> {
+        let state = match self {
+            Self::Claude => claude::title_state(title),
+            Self::Demo => demo::title_state(title),
+            Self::Declared => None,
+        };
+        state.map(|state| (state, Duration::ZERO))
+    }
+
+    /// What its screen says when no known dialog is in the way; `None`: nothing, and its last word
+    /// stands.
+    pub(super) fn screen_state(self, screen: &ScreenView) -> Option<Shown> {
+        match self {
+            Self::Claude => claude::screen_state(screen),
+            Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
+            Self::Declared => None,
+        }
+    }
+
+    /// Does its idle look the same before and after the first turn? Then it is ready before it.
+    pub(super) fn idles_before_first_turn(self) -> bool {
+        match self {
+            Self::Claude | Self::Declared => true,
+            Self::Demo => false,
+        }
+    }
+
+    /// The rows of its input line.
+    pub(super) fn input_line(
+        self,
+        screen: &ScreenView,
+        declared: &Declaration,
+    ) -> Option<Range<usize>> {
+        match self {
+            Self::Claude | Self::Demo | Self::Declared => match &declared.composer {
+                ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
+            },
+        }
+    }
+
+    /// The id of the conversation that was begun since the launch, where its own code learns it.
+    pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
+        let _ = learning;
+        match self {
+            Self::Claude | Self::Demo | Self::Declared => None,
+        }
+    }
+}
