@@ -35,6 +35,9 @@ const SERVER_ENV: [&str; 13] = [
 /// Width and height of a session nobody has attached to yet.
 const SIZE: (&str, &str) = ("200", "50");
 
+/// Sessions looked at with one call: their commands stay far below what tmux takes.
+const SCREENS_AT_ONCE: usize = 50;
+
 /// The field separator of format output; it cannot occur in a session name, and titles are last.
 const SEP: char = '\t';
 
@@ -338,6 +341,23 @@ impl Tmux {
         }
     }
 
+    /// What these sessions show, in one call for every fifty; one that is not there is left out. tmux
+    /// stops at the first that is not there, so those behind it are left out as well, until the next look.
+    pub fn screens(&self, targets: &[TmuxTarget]) -> BTreeMap<String, View> {
+        let mut screens = BTreeMap::new();
+        for some in targets.chunks(SCREENS_AT_ONCE) {
+            let panes: Vec<String> = some.iter().map(TmuxTarget::pane).collect();
+            let mut args = Vec::new();
+            for pane in &panes {
+                args.extend(["list-panes", "-s", "-t", pane, "-F", PANE_FORMAT, ";"]);
+                args.extend(["capture-pane", "-p", "-e", "-t", pane, ";"]);
+            }
+            args.pop();
+            screens.extend(read_screens(&self.call(&args, None).out()));
+        }
+        screens
+    }
+
     /// The last text of a pane, scrollback included: a dead pane's words scroll up by a line.
     pub fn tail(&self, target: &TmuxTarget, lines: usize) -> Vec<String> {
         let answer = self.call(
@@ -548,6 +568,30 @@ fn read_view(text: &str, target: &TmuxTarget) -> Option<View> {
         text: rest.to_owned(),
         clients,
     })
+}
+
+/// Each begins with its panes. Captured text holds no tabs, so that it cannot look like a pane.
+fn read_screens(text: &str) -> BTreeMap<String, View> {
+    let mut screens: BTreeMap<String, View> = BTreeMap::new();
+    let mut current: Option<View> = None;
+    for line in text.split_inclusive('\n') {
+        match (read_pane(line.trim_end_matches('\n')), &mut current) {
+            (Some(pane), Some(view)) if view.pane.session == pane.session => {}
+            (Some(pane), _) => {
+                let next = View {
+                    pane,
+                    text: String::new(),
+                    clients: Vec::new(),
+                };
+                let whole = current.replace(next);
+                screens.extend(whole.map(|view| (view.pane.session.clone(), view)));
+            }
+            (None, Some(view)) => view.text.push_str(line),
+            (None, None) => {}
+        }
+    }
+    screens.extend(current.map(|view| (view.pane.session.clone(), view)));
+    screens
 }
 
 fn read_client(line: &str) -> Option<Client> {

@@ -5,7 +5,8 @@
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
 //! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
-//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
+//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, and with
+//! `screens` what some of them show;
 //! `recover` does what a start has to do. `tell` writes back on tickets of the embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
@@ -29,6 +30,7 @@ mod limits;
 mod perform;
 mod prompt;
 mod recover;
+mod screens;
 mod slots;
 mod spawn;
 mod supervise;

@@ -1,5 +1,6 @@
 //! The look at all sessions, once a second, with one tmux call (DI-14, DI-31).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use the_loop_core::confirm::{AgentState, WaitingKind};
@@ -13,7 +14,7 @@ use the_loop_core::time::Timestamp;
 use super::item::Gathered;
 use super::{Engine, lock};
 use crate::store::registry::{RecordFault, Registered};
-use crate::tmux::Snapshot;
+use crate::tmux::{Snapshot, View};
 
 /// An outage of tmux, so that it is said once.
 #[derive(Debug, Default)]
@@ -41,7 +42,8 @@ impl Engine {
             return;
         }
         let settings = self.settings();
-        let snapshot = match self.tmux(&settings).snapshot() {
+        let tmux = self.tmux(&settings);
+        let snapshot = match tmux.snapshot() {
             Ok(snapshot) => {
                 self.answered();
                 snapshot
@@ -49,6 +51,7 @@ impl Engine {
             Err(why) => return self.unanswered(&why.to_string()),
         };
         self.note_server(&snapshot, live.len());
+        let screens = self.screens(&live, &self.adapters(&settings), &snapshot, &tmux);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
             let elsewhere = found
@@ -57,12 +60,12 @@ impl Engine {
                 .as_ref()
                 .is_some_and(|s| *s != settings.routing.tmux.socket_name);
             if found.record.status != SessionStatus::Starting && !elsewhere {
-                self.look_at(found, &snapshot);
+                self.look_at(found, &snapshot, &screens);
             }
         }
     }
 
-    fn look_at(&self, found: &Registered, snapshot: &Snapshot) {
+    fn look_at(&self, found: &Registered, snapshot: &Snapshot, screens: &BTreeMap<String, View>) {
         let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else {
             return;
         };
@@ -80,7 +83,7 @@ impl Engine {
         let mut agent = lock(&agent);
         let seen = match pane {
             Some(pane) => agent
-                .observe(now, None, Some(&pane.title))
+                .observe(now, screens.get(target.as_str()), Some(&pane.title))
                 .map_or(AgentState::Unknown, |o| o.state),
             None => AgentState::Exited,
         };

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::config::pattern::Signal;
 use the_loop_core::config::{HarnessTrust, Settings};
 use the_loop_core::confirm::{AgentState, Composer};
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
@@ -226,6 +227,21 @@ impl Adapter {
         argv
     }
 
+    /// Variables that its pane gets, over `env.pass` and under the env file and our own names.
+    pub fn env(&self, world: &World, mail_dir: &Utf8Path) -> BTreeMap<String, String> {
+        let mut env = self.declared.env.clone();
+        env.extend(self.kind.env(world, mail_dir));
+        env
+    }
+
+    /// Does only its screen tell what it does and waits for? Then the look at all sessions takes the
+    /// screen as well.
+    pub fn is_told_by_screen(&self) -> bool {
+        let on_screen = |signal: &Signal| matches!(signal, Signal::Screen(_));
+        let mut signals = self.declared.signals.all().into_iter().flatten();
+        self.kind.is_told_by_screen() || signals.any(on_screen)
+    }
+
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to
     /// do again.
     pub fn prepare(&self, context: &LaunchContext<'_>) -> Result<Prepared, HarnessError> {
@@ -252,6 +268,9 @@ impl Adapter {
     pub fn composer(&self, screen: &ScreenView, marker: Option<&Marker>) -> Composer {
         if self.known_dialog(screen).is_some() {
             return Composer::Unknown;
+        }
+        if let Some(composer) = self.kind.composer(screen, marker) {
+            return composer;
         }
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
@@ -313,7 +332,7 @@ impl Adapter {
     pub fn baseline(&self) -> Option<AgentState> {
         let signals = &self.declared.signals;
         match self.kind {
-            Kind::Claude | Kind::Demo => None,
+            Kind::Claude | Kind::OpenCode | Kind::Demo => None,
             Kind::Declared => {
                 let shows = signals.ready.is_some() || signals.idle.is_some();
                 (!shows && self.is_known()).then_some(AgentState::Ready)
@@ -347,7 +366,7 @@ fn fill(word: &str, values: &[(&str, &str)]) -> String {
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was
 /// switched on, make the whole a draft. What has scrolled out above is taken for ours. No white space.
-fn is_our_text(text: &str, marker: &Marker) -> bool {
+pub(super) fn is_our_text(text: &str, marker: &Marker) -> bool {
     text.split_once(marker.as_str())
         .is_some_and(|(before, _)| "the-loopdelivery".ends_with(before))
 }

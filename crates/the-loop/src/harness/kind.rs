@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use the_loop_core::confirm::{AgentState, Observation};
-use the_loop_core::ids::HarnessSessionId;
+use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::confirm::{AgentState, Composer, Observation};
+use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
 use super::adapter::{Adapter, HarnessError, LaunchContext, Learning};
@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, demo};
+use super::{claude, demo, opencode};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -30,6 +30,8 @@ pub enum Kind {
     Claude,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
+    /// OpenCode.
+    OpenCode,
     /// None: everything about it is declared in the settings.
     Declared,
 }
@@ -48,9 +50,14 @@ impl Adapter {
         Self::new(Kind::Demo, demo::declaration())
     }
 
+    /// OpenCode.
+    pub fn opencode() -> Self {
+        Self::new(Kind::OpenCode, opencode::declaration())
+    }
+
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::demo()]
+        vec![Self::claude(), Self::opencode(), Self::demo()]
     }
 }
 
@@ -67,7 +74,7 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
-            Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
+            Self::OpenCode | Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
         }
     }
 
@@ -86,6 +93,7 @@ impl Kind {
                 let id = place.session_id.as_ref()?;
                 Some(Layout::new(&root).demo_transcript(id))
             }
+            Self::OpenCode => opencode::database(place),
             Self::Declared => None,
         }
     }
@@ -95,6 +103,7 @@ impl Kind {
         match self {
             Self::Claude => TranscriptFormat::Claude,
             Self::Demo => TranscriptFormat::Demo,
+            Self::OpenCode => TranscriptFormat::OpenCodeRows,
             Self::Declared => TranscriptFormat::Lines,
         }
     }
@@ -103,7 +112,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::Demo | Self::Declared => None,
+            Self::OpenCode | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -112,7 +121,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::Declared => None,
+            Self::OpenCode | Self::Declared => None,
         }
     }
 
@@ -121,7 +130,7 @@ impl Kind {
         let state = match self {
             Self::Claude => claude::title_state(title),
             Self::Demo => demo::title_state(title),
-            Self::Declared => None,
+            Self::OpenCode | Self::Declared => None,
         };
         state.map(|state| (state, Duration::ZERO))
     }
@@ -132,6 +141,7 @@ impl Kind {
         match self {
             Self::Claude => claude::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
+            Self::OpenCode => opencode::screen_state(screen),
             Self::Declared => None,
         }
     }
@@ -139,7 +149,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::Declared => true,
+            Self::Claude | Self::OpenCode | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -151,7 +161,8 @@ impl Kind {
         declared: &Declaration,
     ) -> Option<Range<usize>> {
         match self {
-            Self::Claude | Self::Demo | Self::Declared => match &declared.composer {
+            Self::Claude | Self::OpenCode | Self::Demo | Self::Declared => match &declared.composer
+            {
                 ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
                 ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
             },
@@ -160,9 +171,33 @@ impl Kind {
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
-        let _ = learning;
         match self {
+            Self::OpenCode => opencode::learn_id(learning),
             Self::Claude | Self::Demo | Self::Declared => None,
+        }
+    }
+
+    /// What is in its input line, where its own code tells.
+    pub(super) fn composer(self, screen: &ScreenView, marker: Option<&Marker>) -> Option<Composer> {
+        match self {
+            Self::OpenCode => Some(opencode::composer(screen, marker)),
+            Self::Claude | Self::Demo | Self::Declared => None,
+        }
+    }
+
+    /// A variable that its pane gets for this session, where that takes code.
+    pub(super) fn env(self, world: &World, mail_dir: &Utf8Path) -> Option<(String, String)> {
+        match self {
+            Self::OpenCode => Some(opencode::session_settings(world, mail_dir)),
+            Self::Claude | Self::Demo | Self::Declared => None,
+        }
+    }
+
+    /// Does only its screen tell what it does and waits for?
+    pub(super) fn is_told_by_screen(self) -> bool {
+        match self {
+            Self::OpenCode => true,
+            Self::Claude | Self::Demo | Self::Declared => false,
         }
     }
 }

@@ -7,10 +7,12 @@
 
 pub mod adapter;
 pub mod claude;
+pub mod conversation;
 pub mod declaration;
 pub mod demo;
 pub mod hook;
 pub mod kind;
+pub mod opencode;
 pub mod pane_exec;
 pub mod place;
 pub mod screen;

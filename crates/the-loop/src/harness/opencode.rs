@@ -12,11 +12,10 @@ use the_loop_core::config::pattern::Confirms;
 use the_loop_core::confirm::WaitingKind;
 use the_loop_core::ids::HarnessSessionId;
 
-use super::adapter::{LaunchContext, Learning};
-use super::declaration::{
-    ComposerRule, Declaration, IdSource, KnownDialog, Program, words,
-};
+use super::adapter::Learning;
+use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program, words};
 use super::place::Place;
+use crate::world::World;
 
 pub use screen::{composer, screen_state};
 
@@ -51,8 +50,16 @@ fn dialogs() -> Vec<KnownDialog> {
     let dialog = KnownDialog::of_texts;
     let permission = WaitingKind::Permission;
     vec![
-        dialog("permission", permission, &["△ Permission required", "Reject"]),
-        dialog("permission-always", permission, &["△ Always allow", "Confirm"]),
+        dialog(
+            "permission",
+            permission,
+            &["△ Permission required", "Reject"],
+        ),
+        dialog(
+            "permission-always",
+            permission,
+            &["△ Always allow", "Confirm"],
+        ),
         dialog("permission-reject", permission, &["△ Reject permission"]),
         dialog("question", WaitingKind::Question, &["esc dismiss"]),
     ]
@@ -61,10 +68,10 @@ fn dialogs() -> Vec<KnownDialog> {
 /// Settings of this session, over the operator's own files: no update, pastes shown as they are, and leave
 /// to read this session's mail for the two agents that OpenCode has for conversations. An operator who
 /// sets the variable has the say.
-pub fn env(context: &LaunchContext<'_>) -> Option<(String, String)> {
+pub fn session_settings(world: &World, mail_dir: &Utf8Path) -> (String, String) {
     let mail = |dir: &Utf8Path| (format!("{dir}/*"), json!("allow"));
-    let real = context.world.disk.canonicalize(context.mail_dir).ok();
-    let mut folders = serde_json::Map::from_iter([mail(context.mail_dir)]);
+    let real = world.disk.canonicalize(mail_dir).ok();
+    let mut folders = serde_json::Map::from_iter([mail(mail_dir)]);
     folders.extend(real.as_deref().map(mail));
     let agent = json!({"permission": {"external_directory": folders}});
     let settings = json!({
@@ -72,7 +79,7 @@ pub fn env(context: &LaunchContext<'_>) -> Option<(String, String)> {
         "experimental": {"disable_paste_summary": true},
         "agent": {"build": agent, "plan": agent},
     });
-    Some(("OPENCODE_CONFIG_CONTENT".to_owned(), settings.to_string()))
+    ("OPENCODE_CONFIG_CONTENT".to_owned(), settings.to_string())
 }
 
 /// Its database, as the pane's environment places it; `None` where it keeps none.
@@ -95,7 +102,13 @@ pub fn learn_id(learning: &Learning<'_>) -> Option<HarnessSessionId> {
     let real = real.unwrap_or_else(|_| place.cwd.clone());
     let item = place.var("THE_LOOP_WORK_ITEM")?;
     let directories = [place.cwd.as_path(), real.as_path()];
-    database::begun(&**disk, &database(place)?, directories, learning.since, item)
+    database::begun(
+        &**disk,
+        &database(place)?,
+        directories,
+        learning.since,
+        item,
+    )
 }
 
 #[cfg(test)]

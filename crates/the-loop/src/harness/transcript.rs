@@ -23,6 +23,8 @@ pub enum TranscriptFormat {
     Claude,
     /// The demo agent's JSONL (DI-38).
     Demo,
+    /// No lines: rows of OpenCode's database, which [`super::conversation`] follows.
+    OpenCodeRows,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
 }
@@ -177,6 +179,7 @@ impl TranscriptTail {
                 TranscriptFormat::Claude => claude_entry(line, counted),
                 TranscriptFormat::Demo => demo_entry(line),
                 TranscriptFormat::Lines => mention(line),
+                TranscriptFormat::OpenCodeRows => None,
             };
             entries.extend(entry);
         })?;

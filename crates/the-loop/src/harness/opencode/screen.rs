@@ -10,8 +10,8 @@ use std::time::Duration;
 use the_loop_core::confirm::{AgentState, Composer, WaitingKind};
 use the_loop_core::ids::Marker;
 
-use crate::harness::adapter::is_our_text;
-use crate::harness::screen::ScreenView;
+use super::super::adapter::is_our_text;
+use super::super::screen::ScreenView;
 
 /// How long its input line must have stood there unused before that alone counts as taking input.
 /// Between two turns it looks idle for a moment.

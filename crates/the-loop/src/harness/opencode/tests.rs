@@ -15,7 +15,13 @@ use crate::harness::testing::{at, marker, world};
 use crate::harness::transcript::{Entry, Usage};
 
 /// One screen: name, what was captured, the dialog, the composer asked for the marker, the state.
-type Seen = (&'static str, &'static str, Option<&'static str>, Composer, Option<AgentState>);
+type Seen = (
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    Composer,
+    Option<AgentState>,
+);
 
 macro_rules! seen {
     ($name:literal, $dialog:expr, $composer:expr, $state:expr) => {
@@ -41,7 +47,12 @@ const SCREENS: [Seen; 20] = [
     seen!("ours-home", None, Composer::Ours, IDLE),
     seen!("palette", None, Composer::Unknown, MENU),
     seen!("permission", Some("permission"), Composer::Unknown, None),
-    seen!("permission-always", Some("permission-always"), Composer::Unknown, None),
+    seen!(
+        "permission-always",
+        Some("permission-always"),
+        Composer::Unknown,
+        None
+    ),
     seen!("question", Some("question"), Composer::Unknown, None),
     seen!("queued", None, Composer::Empty, WORKING),
     seen!("ready", None, Composer::Empty, IDLE),
@@ -50,7 +61,12 @@ const SCREENS: [Seen; 20] = [
     seen!("small-draft", None, Composer::Draft, IDLE),
     seen!("small-interrupting", None, Composer::Empty, WORKING),
     seen!("small-palette", None, Composer::Unknown, MENU),
-    seen!("small-permission", Some("permission"), Composer::Unknown, None),
+    seen!(
+        "small-permission",
+        Some("permission"),
+        Composer::Unknown,
+        None
+    ),
     seen!("small-question", Some("question"), Composer::Unknown, None),
     seen!("small-slash", None, Composer::Draft, IDLE),
     seen!("working", None, Composer::Empty, WORKING),
@@ -67,7 +83,11 @@ fn di27_screens_of_the_real_program_are_read_as_a_person_reads_them() {
         let screen = screen(captured);
         let found = opencode.known_dialog(&screen).map(|d| d.name.as_str());
         assert_eq!(found, dialog, "{name}");
-        assert_eq!(opencode.composer(&screen, Some(&marker())), composer, "{name}");
+        assert_eq!(
+            opencode.composer(&screen, Some(&marker())),
+            composer,
+            "{name}"
+        );
         let told = screen_state(&screen).map(|(state, _)| state);
         assert_eq!(told, state, "{name}");
     }
@@ -75,7 +95,8 @@ fn di27_screens_of_the_real_program_are_read_as_a_person_reads_them() {
 
 #[test]
 fn di27_a_paste_that_is_not_shown_is_nobodys_until_told() {
-    let [small] = SCREENS.map(|(name, captured, ..)| (name == "small-draft").then_some(captured))
+    let [small] = SCREENS
+        .map(|(name, captured, ..)| (name == "small-draft").then_some(captured))
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()[..]
@@ -85,9 +106,15 @@ fn di27_a_paste_that_is_not_shown_is_nobodys_until_told() {
     let pasted = screen(&small.replace("half a thought", "[Pasted ~2 lines] "));
     let opencode = Adapter::opencode();
     assert_eq!(opencode.composer(&pasted, None), Composer::Draft);
-    assert_eq!(opencode.composer(&pasted, Some(&marker())), Composer::Unknown);
+    assert_eq!(
+        opencode.composer(&pasted, Some(&marker())),
+        Composer::Unknown
+    );
     let with_words = screen(&small.replace("half a thought", "[Pasted ~2 lines] and more"));
-    assert_eq!(opencode.composer(&with_words, Some(&marker())), Composer::Draft);
+    assert_eq!(
+        opencode.composer(&with_words, Some(&marker())),
+        Composer::Draft
+    );
 }
 
 #[test]
@@ -134,9 +161,22 @@ fn message(writer: &Connection, id: &str, session: &str, made: i64, data: &str) 
 
 fn prompt(writer: &Connection, n: i64, text: &str) {
     let made = 1_796_100_000_000 + n;
-    message(writer, &format!("msg_{n}"), CONVERSATION, made, r#"{"role":"user"}"#);
+    message(
+        writer,
+        &format!("msg_{n}"),
+        CONVERSATION,
+        made,
+        r#"{"role":"user"}"#,
+    );
     let data = json!({"type": "text", "text": text}).to_string();
-    part(writer, &format!("prt_{n}"), &format!("msg_{n}"), CONVERSATION, made, &data);
+    part(
+        writer,
+        &format!("prt_{n}"),
+        &format!("msg_{n}"),
+        CONVERSATION,
+        made,
+        &data,
+    );
 }
 
 fn markers(entries: &[Entry]) -> Vec<String> {
@@ -166,10 +206,18 @@ fn di29_di37_prompts_ends_and_tokens_are_read_once() {
     assert_eq!(markers(&first), told);
     assert_eq!(
         first[0],
-        Entry::Prompt { at: at(1_796_099_787_637), markers: vec![marker()] },
+        Entry::Prompt {
+            at: at(1_796_099_787_637),
+            markers: vec![marker()]
+        },
         "at the time at which it was taken"
     );
-    let all = Usage { input: 6 * 14, output: 6 * 7, cache_read: 6 * 4, cache_write: 0 };
+    let all = Usage {
+        input: 6 * 14,
+        output: 6 * 7,
+        cache_read: 6 * 4,
+        cache_write: 0,
+    };
     assert_eq!(counted(&first), all);
     let last = first.last().unwrap();
     let interrupted = Entry::Answer {
@@ -180,7 +228,11 @@ fn di29_di37_prompts_ends_and_tokens_are_read_once() {
     assert_eq!(*last, interrupted, "an end without a step");
     assert_eq!(rows.read(&OsDisk).unwrap(), []);
 
-    prompt(&writer, 1, "the-loop delivery dlv-00000000000000aa for local:o/r#1: x\nmore");
+    prompt(
+        &writer,
+        1,
+        "the-loop delivery dlv-00000000000000aa for local:o/r#1: x\nmore",
+    );
     let more = rows.read(&OsDisk).unwrap();
     assert_eq!(markers(&more), ["dlv-00000000000000aa"]);
     assert_eq!(more.len(), 1);
@@ -194,7 +246,13 @@ fn di31_a_queued_prompt_is_worked_on_after_the_step_before_it() {
     let (_dir, path, writer) = home();
     let mut rows = rows(&path);
     rows.read(&OsDisk).unwrap();
-    message(&writer, "msg_b", CONVERSATION, 1_796_100_000_000, r#"{"role":"assistant","time":{"created":1796100000000}}"#);
+    message(
+        &writer,
+        "msg_b",
+        CONVERSATION,
+        1_796_100_000_000,
+        r#"{"role":"assistant","time":{"created":1796100000000}}"#,
+    );
     let began = Entry::Answer {
         at: at(1_796_100_000_000),
         ends_turn: false,
@@ -211,7 +269,13 @@ fn di25_only_a_persons_own_prompts_bear_markers() {
     let line = "the-loop delivery dlv-00000000000000aa for local:o/r#1: x";
     let text = json!({"type": "text", "text": line}).to_string();
     let made = 1_796_100_000_000;
-    message(&writer, "msg_a", CONVERSATION, made, r#"{"role":"assistant","time":{}}"#);
+    message(
+        &writer,
+        "msg_a",
+        CONVERSATION,
+        made,
+        r#"{"role":"assistant","time":{}}"#,
+    );
     part(&writer, "prt_a", "msg_a", CONVERSATION, made, &text);
     message(&writer, "msg_b", CONVERSATION, made, r#"{"role":"user"}"#);
     let made_up = json!({"type": "text", "text": line, "synthetic": true}).to_string();
@@ -227,13 +291,32 @@ fn di25_only_a_persons_own_prompts_bear_markers() {
     part(&writer, "prt_d", "msg_d", "ses_child", made, &text);
     let step = json!({"type": "step-finish", "reason": "stop",
         "tokens": {"input": 1, "output": 2, "reasoning": 3, "cache": {"read": 4, "write": 5}}});
-    part(&writer, "prt_e", "msg_d", "ses_child", made + 1, &step.to_string());
+    part(
+        &writer,
+        "prt_e",
+        "msg_d",
+        "ses_child",
+        made + 1,
+        &step.to_string(),
+    );
 
     let told = rows.read(&OsDisk).unwrap();
     assert_eq!(markers(&told), Vec::<String>::new());
-    let usage = Usage { input: 1, output: 5, cache_read: 4, cache_write: 5 };
-    let of_a_sub_agent = Entry::Answer { at: at(made + 1), ends_turn: false, usage };
-    assert!(told.contains(&of_a_sub_agent), "its cost is this conversation's: {told:?}");
+    let usage = Usage {
+        input: 1,
+        output: 5,
+        cache_read: 4,
+        cache_write: 5,
+    };
+    let of_a_sub_agent = Entry::Answer {
+        at: at(made + 1),
+        ends_turn: false,
+        usage,
+    };
+    assert!(
+        told.contains(&of_a_sub_agent),
+        "its cost is this conversation's: {told:?}"
+    );
     assert!(rows.mentions(&OsDisk, "dlv-00000000000000aa").unwrap());
 }
 
@@ -246,7 +329,11 @@ fn di37_rows_that_take_the_numbers_of_deleted_ones_are_not_missed() {
     writer
         .execute_batch("DELETE FROM part WHERE rowid > 20; DELETE FROM message WHERE rowid > 9")
         .unwrap();
-    prompt(&writer, 1, "the-loop delivery dlv-00000000000000aa for local:o/r#1: x");
+    prompt(
+        &writer,
+        1,
+        "the-loop delivery dlv-00000000000000aa for local:o/r#1: x",
+    );
     let more = rows.read(&OsDisk).unwrap();
     assert!(markers(&more).contains(&"dlv-00000000000000aa".to_owned()));
     assert_eq!(counted(&more), Usage::default(), "nothing is counted twice");
@@ -263,14 +350,24 @@ fn di43_a_database_that_cannot_be_read_is_not_an_empty_one() {
 
     let mut drifted = rows(&path);
     drifted.read(&OsDisk).unwrap();
-    writer.execute_batch("ALTER TABLE part RENAME COLUMN data TO content").unwrap();
+    writer
+        .execute_batch("ALTER TABLE part RENAME COLUMN data TO content")
+        .unwrap();
     drifted.read(&OsDisk).unwrap_err();
     drifted.mentions(&OsDisk, "dlv-").unwrap_err();
-    writer.execute_batch("ALTER TABLE part RENAME COLUMN content TO data").unwrap();
+    writer
+        .execute_batch("ALTER TABLE part RENAME COLUMN content TO data")
+        .unwrap();
     drifted.read(&OsDisk).unwrap();
 
-    std::fs::write(path.with_file_name("text.db"), "no database at all, but quite some text").unwrap();
-    rows(&path.with_file_name("text.db")).read(&OsDisk).unwrap_err();
+    std::fs::write(
+        path.with_file_name("text.db"),
+        "no database at all, but quite some text",
+    )
+    .unwrap();
+    rows(&path.with_file_name("text.db"))
+        .read(&OsDisk)
+        .unwrap_err();
 }
 
 #[test]
@@ -282,19 +379,29 @@ fn di43_another_database_at_the_same_path_is_opened_anew() {
     let fresh = path.with_file_name("fresh.db");
     let writer = Connection::open(&fresh).unwrap();
     writer.execute_batch(TABLES).unwrap();
-    prompt(&writer, 1, "the-loop delivery dlv-00000000000000aa for local:o/r#1: x");
+    prompt(
+        &writer,
+        1,
+        "the-loop delivery dlv-00000000000000aa for local:o/r#1: x",
+    );
     drop(writer);
     for left in ["opencode.db-wal", "opencode.db-shm"] {
         let _ = std::fs::remove_file(path.with_file_name(left));
     }
     std::fs::rename(&fresh, &path).unwrap();
-    assert_eq!(markers(&rows.read(&OsDisk).unwrap()), ["dlv-00000000000000aa"]);
+    assert_eq!(
+        markers(&rows.read(&OsDisk).unwrap()),
+        ["dlv-00000000000000aa"]
+    );
 }
 
 fn place(home: &Utf8Path, env: &[(&str, &str)]) -> Place {
     let mut all = BTreeMap::from([
         ("HOME".to_owned(), home.to_string()),
-        ("THE_LOOP_WORK_ITEM".to_owned(), "local:octo/repo#15".to_owned()),
+        (
+            "THE_LOOP_WORK_ITEM".to_owned(),
+            "local:octo/repo#15".to_owned(),
+        ),
     ]);
     all.extend(env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     Place {
@@ -308,21 +415,41 @@ fn place(home: &Utf8Path, env: &[(&str, &str)]) -> Place {
 #[test]
 fn di33_the_id_is_that_of_the_conversation_begun_here_with_a_prompt_of_ours() {
     let (_dir, path, writer) = home();
-    let home = path.as_str().strip_suffix("/.local/share/opencode/opencode.db").unwrap();
+    let home = path
+        .as_str()
+        .strip_suffix("/.local/share/opencode/opencode.db")
+        .unwrap();
     let home = Utf8Path::new(home);
     let (_other, _, world) = world();
     let learn = |place: &Place, since: Timestamp| {
-        learn_id(&Learning { world: &world, place, since, screen: None, told: None })
-            .map(|id| id.as_str().to_owned())
+        learn_id(&Learning {
+            world: &world,
+            place,
+            since,
+            screen: None,
+            told: None,
+        })
+        .map(|id| id.as_str().to_owned())
     };
     let begun = at(1_796_099_787_000);
     let here = place(home, &[]);
     assert_eq!(learn(&here, begun).as_deref(), Some(CONVERSATION));
-    assert_eq!(learn(&here, at(1_796_099_788_000)), None, "it was begun by an earlier process");
-    let elsewhere = Place { cwd: "/tmp/oc".into(), ..place(home, &[]) };
+    assert_eq!(
+        learn(&here, at(1_796_099_788_000)),
+        None,
+        "it was begun by an earlier process"
+    );
+    let elsewhere = Place {
+        cwd: "/tmp/oc".into(),
+        ..place(home, &[])
+    };
     assert_eq!(learn(&elsewhere, begun), None);
     let of_another = place(home, &[("THE_LOOP_WORK_ITEM", "local:octo/repo#1")]);
-    assert_eq!(learn(&of_another, begun), None, "two items can share a checkout");
+    assert_eq!(
+        learn(&of_another, begun),
+        None,
+        "two items can share a checkout"
+    );
     writer.execute_batch("UPDATE part SET data = json_set(data, '$.text', 'hello') WHERE rowid IN (1, 5, 6, 13, 21, 25, 26)").unwrap();
     assert_eq!(learn(&here, begun), None, "a person began it");
 }
@@ -331,9 +458,18 @@ fn di33_the_id_is_that_of_the_conversation_begun_here_with_a_prompt_of_ours() {
 fn di34_the_database_is_where_the_panes_environment_places_it() {
     let home = Utf8Path::new("/home/ada");
     let of = |env: &[(&str, &str)]| database(&place(home, env)).map(|path| path.to_string());
-    assert_eq!(of(&[]).as_deref(), Some("/home/ada/.local/share/opencode/opencode.db"));
-    assert_eq!(of(&[("XDG_DATA_HOME", "/data")]).as_deref(), Some("/data/opencode/opencode.db"));
-    assert_eq!(of(&[("OPENCODE_DB", "/x/y.db")]).as_deref(), Some("/x/y.db"));
+    assert_eq!(
+        of(&[]).as_deref(),
+        Some("/home/ada/.local/share/opencode/opencode.db")
+    );
+    assert_eq!(
+        of(&[("XDG_DATA_HOME", "/data")]).as_deref(),
+        Some("/data/opencode/opencode.db")
+    );
+    assert_eq!(
+        of(&[("OPENCODE_DB", "/x/y.db")]).as_deref(),
+        Some("/x/y.db")
+    );
     assert_eq!(
         of(&[("OPENCODE_DB", "y.db")]).as_deref(),
         Some("/home/ada/.local/share/opencode/y.db")
