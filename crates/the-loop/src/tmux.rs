@@ -604,3 +604,6 @@ fn read_client(line: &str) -> Option<Client> {
         active_at,
     })
 }
+
+#[cfg(test)]
+mod tests;

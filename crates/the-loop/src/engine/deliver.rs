@@ -228,8 +228,11 @@ impl Performer<'_> {
     }
 
     /// An agent that never reported through a hook is told of once: its hooks may not be installed, and
-    /// every confirmation then rests on something slower.
+    /// every confirmation then rests on something slower. One whose harness calls none is not.
     fn hooks_were_silent(&self, began: Timestamp, next: SilentNext) {
+        if self.adapter.declaration().hooks.is_empty() {
+            return;
+        }
         let mut agent = lock(&self.agent);
         if agent.hooks_heard() || agent.said.hooks_silent {
             return;
