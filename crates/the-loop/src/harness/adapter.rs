@@ -287,7 +287,9 @@ impl Adapter {
         // A narrow pane breaks a marker over two rows. A first character other than the usual prompt
         // means a mode that somebody switched on, and stays as a part of the draft.
         let usual = match &self.declared.composer {
-            ComposerRule::Ruled { prompts, .. } => prompts.first().copied(),
+            ComposerRule::Ruled { prompts, .. } | ComposerRule::Open { prompts } => {
+                prompts.first().copied()
+            }
             ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
         };
         let text: String = screen.solid[rows]
@@ -332,7 +334,7 @@ impl Adapter {
     pub fn baseline(&self) -> Option<AgentState> {
         let signals = &self.declared.signals;
         match self.kind {
-            Kind::Claude | Kind::OpenCode | Kind::Demo => None,
+            Kind::Claude | Kind::Codex | Kind::OpenCode | Kind::Demo => None,
             Kind::Declared => {
                 let shows = signals.ready.is_some() || signals.idle.is_some();
                 (!shows && self.is_known()).then_some(AgentState::Ready)

@@ -150,6 +150,12 @@ pub enum ComposerRule {
         /// What the input line begins with; the first is the usual one.
         prompts: Vec<char>,
     },
+    /// Nothing is drawn around it: it goes from the lowest row that begins with one of `prompts` to the
+    /// empty row above the lines at the bottom.
+    Open {
+        /// What the input line begins with; the first is the usual one.
+        prompts: Vec<char>,
+    },
     /// It is empty when the screen matches.
     EmptyWhen(Pattern),
     /// The harness's own code finds it, or nothing does.

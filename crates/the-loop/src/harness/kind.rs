@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, demo, opencode};
+use super::{claude, codex, demo, opencode};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -28,6 +28,8 @@ use crate::world::World;
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
     /// OpenCode.
@@ -45,6 +47,11 @@ impl Adapter {
         Self::new(Kind::Claude, claude::declaration())
     }
 
+    /// Codex.
+    pub fn codex() -> Self {
+        Self::new(Kind::Codex, codex::declaration())
+    }
+
     /// The agent in this program.
     pub fn demo() -> Self {
         Self::new(Kind::Demo, demo::declaration())
@@ -57,7 +64,12 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::opencode(), Self::demo()]
+        vec![
+            Self::claude(),
+            Self::codex(),
+            Self::opencode(),
+            Self::demo(),
+        ]
     }
 }
 
@@ -74,6 +86,7 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
+            Self::Codex => Ok(codex::pre_answer(context)),
             Self::OpenCode | Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
         }
     }
@@ -85,9 +98,10 @@ impl Kind {
         place: &Place,
         since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        let _ = (world, since);
+        let _ = since;
         match self {
             Self::Claude => claude::transcript_path(place),
+            Self::Codex => codex::transcript_path(world, place),
             Self::Demo => {
                 let root = place.dir("THE_LOOP_STATE_ROOT")?;
                 let id = place.session_id.as_ref()?;
@@ -102,6 +116,7 @@ impl Kind {
     pub(super) fn transcript_format(self) -> TranscriptFormat {
         match self {
             Self::Claude => TranscriptFormat::Claude,
+            Self::Codex => TranscriptFormat::Codex,
             Self::Demo => TranscriptFormat::Demo,
             Self::OpenCode => TranscriptFormat::OpenCodeRows,
             Self::Declared => TranscriptFormat::Lines,
@@ -112,7 +127,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::OpenCode | Self::Demo | Self::Declared => None,
+            Self::Codex | Self::OpenCode | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -121,7 +136,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::OpenCode | Self::Declared => None,
+            Self::Codex | Self::OpenCode | Self::Declared => None,
         }
     }
 
@@ -129,6 +144,7 @@ impl Kind {
     pub(super) fn title_state(self, title: &str) -> Option<Shown> {
         let state = match self {
             Self::Claude => claude::title_state(title),
+            Self::Codex => codex::title_state(title),
             Self::Demo => demo::title_state(title),
             Self::OpenCode | Self::Declared => None,
         };
@@ -140,6 +156,7 @@ impl Kind {
     pub(super) fn screen_state(self, screen: &ScreenView) -> Option<Shown> {
         match self {
             Self::Claude => claude::screen_state(screen),
+            Self::Codex => codex::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
             Self::OpenCode => opencode::screen_state(screen),
             Self::Declared => None,
@@ -149,7 +166,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::OpenCode | Self::Declared => true,
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -161,17 +178,20 @@ impl Kind {
         declared: &Declaration,
     ) -> Option<Range<usize>> {
         match self {
-            Self::Claude | Self::OpenCode | Self::Demo | Self::Declared => match &declared.composer
-            {
-                ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
-                ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
-            },
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Demo | Self::Declared => {
+                match &declared.composer {
+                    ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                    ComposerRule::Open { prompts } => screen.open_input_line(prompts),
+                    ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
+                }
+            }
         }
     }
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
+            Self::Codex => codex::learn_id(learning),
             Self::OpenCode => opencode::learn_id(learning),
             Self::Claude | Self::Demo | Self::Declared => None,
         }
@@ -181,7 +201,7 @@ impl Kind {
     pub(super) fn composer(self, screen: &ScreenView, marker: Option<&Marker>) -> Option<Composer> {
         match self {
             Self::OpenCode => Some(opencode::composer(screen, marker)),
-            Self::Claude | Self::Demo | Self::Declared => None,
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -189,7 +209,7 @@ impl Kind {
     pub(super) fn env(self, world: &World, mail_dir: &Utf8Path) -> Option<(String, String)> {
         match self {
             Self::OpenCode => Some(opencode::session_settings(world, mail_dir)),
-            Self::Claude | Self::Demo | Self::Declared => None,
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -197,7 +217,7 @@ impl Kind {
     pub(super) fn is_told_by_screen(self) -> bool {
         match self {
             Self::OpenCode => true,
-            Self::Claude | Self::Demo | Self::Declared => false,
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => false,
         }
     }
 }

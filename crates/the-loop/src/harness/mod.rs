@@ -7,6 +7,7 @@
 
 pub mod adapter;
 pub mod claude;
+pub mod codex;
 pub mod conversation;
 pub mod declaration;
 pub mod demo;

@@ -1,10 +1,13 @@
 //! Reading a conversation as its harness writes it down (DI-29, DI-37).
 
+mod codex;
+
 use std::io;
 use std::ops::AddAssign;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
+use the_loop_core::confirm::WaitingKind;
 use the_loop_core::ids::Marker;
 use the_loop_core::prompt::markers_in;
 use the_loop_core::time::Timestamp;
@@ -21,6 +24,8 @@ const TRANSCRIPT_LINE_BYTES_MAX: usize = 2 << 20;
 pub enum TranscriptFormat {
     /// Claude Code's JSONL.
     Claude,
+    /// Codex's rollouts.
+    Codex,
     /// The demo agent's JSONL (DI-38).
     Demo,
     /// No lines: rows of OpenCode's database, which [`super::conversation`] follows.
@@ -85,6 +90,13 @@ pub enum Entry {
         /// Tokens not counted by an earlier entry.
         usage: Usage,
     },
+    /// A turn that ended because the account may not go on (DI-42).
+    Barred {
+        /// When.
+        at: Timestamp,
+        /// A usage limit or a missing login.
+        kind: WaitingKind,
+    },
     /// A line that bears delivery markers, in a transcript that tells no more.
     Mention {
         /// When, at the latest.
@@ -108,6 +120,15 @@ pub struct Growth {
     pub modified_ms: i64,
 }
 
+/// What was counted so far of a count that grows from line to line: that of Claude's message, which is
+/// written piece by piece, or of Codex's conversation.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    /// Which message.
+    id: String,
+    usage: Usage,
+}
+
 /// Reads a transcript as it grows. Memory is bounded by its longest line.
 #[derive(Clone, Debug)]
 pub struct TranscriptTail {
@@ -115,8 +136,7 @@ pub struct TranscriptTail {
     format: TranscriptFormat,
     tail: LineTail,
     growth: Growth,
-    /// A message of Claude's is written line by line, each with the count so far.
-    counted: Option<(String, Usage)>,
+    counted: Counted,
 }
 
 impl TranscriptTail {
@@ -127,7 +147,7 @@ impl TranscriptTail {
             format,
             tail: LineTail::new(TRANSCRIPT_LINE_BYTES_MAX),
             growth: Growth::default(),
-            counted: None,
+            counted: Counted::default(),
         }
     }
 
@@ -177,6 +197,7 @@ impl TranscriptTail {
         let told = self.tail.read(disk, &self.path, &mut |line| {
             let entry = match format {
                 TranscriptFormat::Claude => claude_entry(line, counted),
+                TranscriptFormat::Codex => codex::entry(line, &mut counted.usage),
                 TranscriptFormat::Demo => demo_entry(line),
                 TranscriptFormat::Lines => mention(line),
                 TranscriptFormat::OpenCodeRows => None,
@@ -208,7 +229,7 @@ fn at_of(line: &Value, name: &str) -> Option<Timestamp> {
 
 /// Claude writes many kinds of lines, some with a copy of the prompt inside. Only a `user` line that
 /// is no sub-agent's, not made by the program itself and not a tool's result is a user's prompt.
-fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<Entry> {
+fn claude_entry(line: &[u8], counted: &mut Counted) -> Option<Entry> {
     if !contains(line, b"\"type\":\"user\"") && !contains(line, b"\"type\":\"assistant\"") {
         return None;
     }
@@ -230,12 +251,16 @@ fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<En
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             let usage = claude_usage(message.get("usage"));
-            let fresh = match counted {
-                Some((last, before)) if last == id && !id.is_empty() => usage.beyond(*before),
-                Some(_) | None => usage,
+            let fresh = if counted.id == id && !id.is_empty() {
+                usage.beyond(counted.usage)
+            } else {
+                usage
             };
             if !usage.is_zero() {
-                *counted = Some((id.to_owned(), usage));
+                *counted = Counted {
+                    id: id.to_owned(),
+                    usage,
+                };
             }
             let stop = message.get("stop_reason").and_then(Value::as_str);
             Some(Entry::Answer {

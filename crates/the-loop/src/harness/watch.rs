@@ -256,6 +256,7 @@ impl Watch {
                     self.last_turn_at = self.last_turn_at.max(Some(at));
                     (at, AgentState::Working)
                 }
+                Entry::Barred { at, kind } => (at, AgentState::Waiting(kind)),
                 Entry::Answer {
                     at,
                     ends_turn,

@@ -171,7 +171,7 @@ fn cf43_schema_and_checker_agree() {
         ("webhooks: {ghWebhook: {port: 70000}}", false),
         ("webhooks: {ghWebhook: {port: 70}}", true),
         ("webhooks: {ghWebhook: {events: [issue]}}", false),
-        ("routing: {harnessArgs: {codex: []}}", false),
+        ("routing: {harnessArgs: {vim: []}}", false),
         ("routing: {harnessArgs: {claude: [-x]}}", true),
         ("integrations: {github: {hosts: {ghe.example: {}}}}", true),
         (

@@ -156,8 +156,8 @@ fn cf12_choices() {
         "F:2:21: `routing.spawnOnUnmatched` must be one of never, labeled, always; found 3",
     );
     only(
-        "routing: {defaultHarness: codex}",
-        "F:1:27: `routing.defaultHarness` must be one of claude, demo; found \"codex\"",
+        "routing: {defaultHarness: vim}",
+        "F:1:27: `routing.defaultHarness` must be one of claude, codex, demo; found \"vim\"",
     );
 }
 
@@ -201,8 +201,8 @@ fn cf12_shapes() {
             "F:1:33: the name \"-x\" in `integrations.github.hosts` must be a host name such as ghe.corp.example",
         ),
         (
-            "routing: {harnessArgs: {codex: [-x]}}",
-            "F:1:25: the name \"codex\" in `routing.harnessArgs` must be the name of a harness: claude or demo",
+            "routing: {harnessArgs: {vim: [-x]}}",
+            "F:1:25: the name \"vim\" in `routing.harnessArgs` must be the name of a harness: claude, codex or demo",
         ),
         (
             "routing: {reactions: {started: '+2'}}",
