@@ -181,9 +181,9 @@ pub const GITHUB_EVENT: Shape = Shape {
 };
 /// The name of a harness of this release.
 pub const HARNESS: Shape = Shape {
-    words: "the name of a harness: claude, codex or demo",
+    words: "the name of a harness: claude, codex, opencode or demo",
     fits: |s| HARNESSES.contains(&s),
-    pattern: Some("^(claude|codex|demo)$"),
+    pattern: Some("^(claude|codex|opencode|demo)$"),
     choices: HARNESSES,
 };
 
@@ -205,7 +205,7 @@ pub const GITHUB_EVENTS: &[&str] = &[
     "status",
 ];
 /// The harnesses of this release.
-pub const HARNESSES: &[&str] = &["claude", "codex", "demo"];
+pub const HARNESSES: &[&str] = &["claude", "codex", "opencode", "demo"];
 
 fn one_line(text: &str) -> bool {
     !text.contains(['\0', '\n', '\r'])

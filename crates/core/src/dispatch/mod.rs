@@ -25,6 +25,23 @@ pub struct Facts {
     pub known: Known,
     /// Is there a prompt to carry? Bringing sessions back at the daemon's start carries none (DI-24).
     pub has_prompt: bool,
+    /// Would the launch carry it as an argument? Else it is pasted into the session when that has come up,
+    /// by a dispatch of its own (DI-25).
+    pub launch_carries: bool,
+}
+
+impl Facts {
+    /// Which conversation a launch would take up.
+    pub fn launch(&self) -> Launch {
+        match self.known {
+            Known::Starting { resumable: true } | Known::Session { resumable: true } => {
+                Launch::Resume
+            }
+            Known::Nobody
+            | Known::Starting { resumable: false }
+            | Known::Session { resumable: false } => Launch::Fresh,
+        }
+    }
 }
 
 /// What the session record says about the item.
@@ -81,14 +98,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// The first step.
     pub fn begin(facts: Facts) -> (Self, Step) {
-        let launch = match facts.known {
-            Known::Starting { resumable: true } | Known::Session { resumable: true } => {
-                Launch::Resume
-            }
-            Known::Nobody
-            | Known::Starting { resumable: false }
-            | Known::Session { resumable: false } => Launch::Fresh,
-        };
+        let launch = facts.launch();
         let mut machine = Self {
             facts,
             phase: Phase::FirstProbe,
@@ -394,14 +404,19 @@ impl Dispatch {
         }
     }
 
+    fn carried(&self) -> bool {
+        self.facts.has_prompt && self.facts.launch_carries
+    }
+
     fn awaiting_ready(&mut self, readiness: Readiness) -> Step {
         match readiness {
-            Readiness::Ready if self.facts.has_prompt => {
-                self.ask(Phase::ConfirmingFirst, Effect::Confirm)
-            }
+            Readiness::Ready if self.carried() => self.ask(Phase::ConfirmingFirst, Effect::Confirm),
             Readiness::Ready => self.done(Verdict::BroughtBack {
                 launch: self.launch,
             }),
+            Readiness::NotReady(reason) if self.facts.has_prompt && !self.carried() => {
+                self.done(Verdict::Held(reason))
+            }
             Readiness::NotReady(reason) => self.done(Verdict::FirstPromptWaits {
                 reason,
                 launch: self.launch,

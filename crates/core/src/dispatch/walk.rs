@@ -75,19 +75,22 @@ fn made() -> [Made; 5] {
 
 fn beginnings() -> Vec<Facts> {
     let mut all = Vec::new();
-    for has_prompt in [false, true] {
+    for (has_prompt, launch_carries) in [(false, false), (true, false), (true, true)] {
         all.push(Facts {
             known: Known::Nobody,
             has_prompt,
+            launch_carries,
         });
         for resumable in [false, true] {
             all.push(Facts {
                 known: Known::Starting { resumable },
                 has_prompt,
+                launch_carries,
             });
             all.push(Facts {
                 known: Known::Session { resumable },
                 has_prompt,
+                launch_carries,
             });
         }
     }
@@ -290,4 +293,26 @@ fn di10_an_answer_nobody_asked_for_is_a_defect_and_no_panic() {
         machine.step(Seen::Probe(TmuxState::Live)),
         Step::Done(Verdict::Defect)
     );
+}
+
+#[test]
+fn di25_what_a_launch_does_not_carry_is_neither_awaited_nor_said_to_wait_in_it() {
+    every_path(|facts, path, verdict| {
+        let launched = path
+            .iter()
+            .any(|(_, seen)| *seen == Seen::Launch(Launched::Made));
+        if !launched || (facts.has_prompt && facts.launch_carries) {
+            return;
+        }
+        assert!(
+            path.iter().all(|(effect, _)| *effect != Effect::Confirm),
+            "{facts:?} {path:?}"
+        );
+        if facts.has_prompt {
+            assert!(
+                !matches!(verdict, Verdict::FirstPromptWaits { .. }),
+                "{facts:?} {path:?}"
+            );
+        }
+    });
 }

@@ -430,7 +430,7 @@ pub enum Verdict {
     LaunchUnanswered,
     /// A dead session holds the name and cannot be cleared: over for good (seed 004, AC8).
     SessionOccupied,
-    /// Brought back without a prompt.
+    /// Up without a prompt: there is none, or it is pasted next.
     BroughtBack {
         /// Which conversation.
         launch: Launch,

@@ -124,9 +124,9 @@ impl Engine {
                 );
                 Progress::Again
             }
-            Verdict::BroughtBack { .. } | Verdict::AlreadyLive | Verdict::Interrupted => {
-                Progress::Wait
-            }
+            // It came up with what its launch could not carry still to be pasted (DI-25).
+            Verdict::BroughtBack { .. } => Progress::Again,
+            Verdict::AlreadyLive | Verdict::Interrupted => Progress::Wait,
             Verdict::GaveWay => {
                 self.roll_back(&performer);
                 Progress::Wait

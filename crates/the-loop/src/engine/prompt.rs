@@ -111,9 +111,10 @@ impl Engine {
             self.park(gathered, reason, limit, value);
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
-        let facts = dispatch::Facts {
+        let mut facts = dispatch::Facts {
             known: self.known(gathered),
             has_prompt: true,
+            launch_carries: false,
         };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {
@@ -127,6 +128,7 @@ impl Engine {
             self.react(row, ReactionState::Started);
         }
         let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
+        facts.launch_carries = performer.adapter.carries_prompt(facts.launch());
         let verdict = performer.run(facts);
         self.conclude(performer, verdict)
     }

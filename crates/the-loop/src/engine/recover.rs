@@ -136,6 +136,7 @@ impl Engine {
         let facts = Facts {
             known: self.known(&gathered),
             has_prompt: false,
+            launch_carries: false,
         };
         let mut performer = Performer::new(self, &held, gathered, None);
         let verdict = performer.run(facts);

@@ -9,6 +9,7 @@ use the_loop_core::probe::ProvedDead;
 use the_loop_core::record::{SessionRecord, SpawnIntent};
 use the_loop_core::session::SessionStatus;
 
+use super::item::Job;
 use super::perform::Performer;
 use crate::process::ProcessId;
 use crate::store::inbox::OutcomeChange;
@@ -145,7 +146,8 @@ impl Performer<'_> {
             return Launched::Refused;
         };
         let world = self.engine.world().clone();
-        let argument = match self.job.clone() {
+        let carried = self.adapter.carries_prompt(launch);
+        let argument = match self.job.clone().filter(|_| carried) {
             None => None,
             Some(row) => match self.engine.text_as_argument(self, &row, launch) {
                 Ok(text) => Some(text),
@@ -198,12 +200,8 @@ impl Performer<'_> {
             self.forget_launch_file();
             return Launched::Refused;
         }
-        if self
-            .job
-            .as_ref()
-            .is_some_and(|row| row.state == State::Queued)
-            && !self.mark_sending()
-        {
+        let is_sent_now = |row: &Job| carried && row.state == State::Queued;
+        if self.job.as_ref().is_some_and(is_sent_now) && !self.mark_sending() {
             self.forget_launch_file();
             return Launched::Refused;
         }

@@ -10,6 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::config::pattern::Signal;
 use the_loop_core::config::{HarnessTrust, Settings};
 use the_loop_core::confirm::{AgentState, Composer};
+use the_loop_core::dispatch::Launch;
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
 use the_loop_core::time::Timestamp;
 
@@ -187,9 +188,12 @@ impl Adapter {
         }
     }
 
-    /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
-    pub fn carries_first_prompt(&self) -> bool {
-        !self.declared.prompt_args.is_empty()
+    /// Does a prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
+    pub fn carries_prompt(&self, launch: Launch) -> bool {
+        match launch {
+            Launch::Fresh => !self.declared.prompt_args.is_empty(),
+            Launch::Resume => !self.declared.prompt_args.is_empty() && self.declared.resume_carries,
+        }
     }
 
     /// Arguments of a new conversation.

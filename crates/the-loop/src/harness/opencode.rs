@@ -28,6 +28,8 @@ pub fn declaration() -> Declaration {
         resume: words(&["--pure", "-s", "{session_id}"]),
         // One word: what begins with a dash would be an option of its own otherwise.
         prompt_args: words(&["--prompt={prompt}"]),
+        // It is ignored beside `-s`.
+        resume_carries: false,
         session_id: IdSource::Learnt,
         // Its input line shows six rows, on a screen before the first prompt of 71 columns.
         inline_chars_max: 250,

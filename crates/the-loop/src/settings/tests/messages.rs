@@ -157,7 +157,7 @@ fn cf12_choices() {
     );
     only(
         "routing: {defaultHarness: vim}",
-        "F:1:27: `routing.defaultHarness` must be one of claude, codex, demo; found \"vim\"",
+        "F:1:27: `routing.defaultHarness` must be one of claude, codex, opencode, demo; found \"vim\"",
     );
 }
 
@@ -202,7 +202,7 @@ fn cf12_shapes() {
         ),
         (
             "routing: {harnessArgs: {vim: [-x]}}",
-            "F:1:25: the name \"vim\" in `routing.harnessArgs` must be the name of a harness: claude, codex or demo",
+            "F:1:25: the name \"vim\" in `routing.harnessArgs` must be the name of a harness: claude, codex, opencode or demo",
         ),
         (
             "routing: {reactions: {started: '+2'}}",
