@@ -284,6 +284,7 @@ fn di10_an_answer_nobody_asked_for_is_a_defect_and_no_panic() {
     let (mut machine, _) = Dispatch::begin(Facts {
         known: Known::Nobody,
         has_prompt: true,
+        launch_carries: true,
     });
     assert_eq!(
         machine.step(Seen::Send(Sent::Submitted)),

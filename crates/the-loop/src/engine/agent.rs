@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use the_loop_core::config::Settings;
 use the_loop_core::confirm::{AgentState, By, Composer, Observation};
 use the_loop_core::event::LogEvent;
-use the_loop_core::ids::Marker;
+use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
@@ -98,6 +98,19 @@ impl Agent {
         let watch = self.watch.as_mut()?;
         watch.look(&self.world, self.pid, None, None);
         watch.evidence(marker, intent_at).map(|seen| seen.by)
+    }
+
+    /// The id of the conversation that its process has begun, when that was not known and shows now.
+    pub fn learn(&mut self) -> Option<HarnessSessionId> {
+        self.watch.as_mut()?.learn(&self.world, None)
+    }
+
+    /// The conversation is recorded under this id now.
+    pub fn learnt(&mut self, id: HarnessSessionId) {
+        id.as_str().clone_into(&mut self.conversation);
+        if let Some(watch) = &mut self.watch {
+            watch.learnt(id);
+        }
     }
 
     /// What the composer holds.

@@ -191,6 +191,7 @@ impl Performer<'_> {
         let mut reason = HoldReason::NotReady;
         loop {
             let now = self.now();
+            self.learn();
             // A harness that took its first prompt is ready, also when it waits for a person already.
             let took_it = self
                 .job

@@ -199,6 +199,7 @@ impl Performer<'_> {
         let mut asked = self.clock().deadline(WANTED);
         let began = self.now();
         loop {
+            self.learn();
             if let Some(by) = self.evidence(&row) {
                 if by == By::Transcript {
                     self.hooks_were_silent(began, SilentNext::Transcript);

@@ -10,10 +10,10 @@ use the_loop_core::ids::TmuxTarget;
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
-use super::Engine;
 use super::agent::Agent;
 use super::item::{Gathered, Job};
 use super::slots::Slot;
+use super::{Engine, lock};
 use crate::clock::Clock;
 use crate::harness::adapter::Adapter;
 use crate::process::ProcessId;
@@ -136,6 +136,26 @@ impl<'a> Performer<'a> {
                 Seen::Journal(self.record_active(launch, adopted))
             }
             Effect::AwaitReady => Seen::Ready(self.await_ready()),
+        }
+    }
+
+    /// Records the id of the conversation that the harness has begun, once that shows (DI-33).
+    pub(super) fn learn(&mut self) {
+        let Some(record) = self.gathered.live().filter(|r| r.conversation().is_none()) else {
+            return;
+        };
+        let Some(id) = lock(&self.agent).learn() else {
+            return;
+        };
+        let mut record = record.clone();
+        id.as_str().clone_into(&mut record.harness_session_id);
+        let registry = &self.engine.0.registry;
+        if registry
+            .put(self.held, &self.gathered.slug, &record)
+            .is_ok()
+        {
+            lock(&self.agent).learnt(id);
+            self.gathered.record = Some(record);
         }
     }
 

@@ -37,6 +37,7 @@ pub struct Watch {
     transcript: Option<Conversation>,
     transcript_read: bool,
     transcript_sought_at: Option<Timestamp>,
+    id_sought_at: Option<Timestamp>,
     markers: VecDeque<MarkerSeen>,
     prompt_hook_heard: bool,
     last_turn_at: Option<Timestamp>,
@@ -74,6 +75,7 @@ impl Watch {
             hooks: HookTail::new(place.hook_file.clone()),
             transcript: None,
             transcript_sought_at: None,
+            id_sought_at: None,
             adapter,
             place,
             launched_at,
@@ -101,10 +103,17 @@ impl Watch {
     }
 
     /// The id of the conversation that this process has begun, when it is not known yet and shows now.
-    pub fn learn(&self, world: &World, screen: Option<&ScreenView>) -> Option<HarnessSessionId> {
-        if self.place.session_id.is_some() {
+    pub fn learn(
+        &mut self,
+        world: &World,
+        screen: Option<&ScreenView>,
+    ) -> Option<HarnessSessionId> {
+        let now = world.clock.now();
+        let recently = |sought: Timestamp| now >= sought && now.since(sought) < SEEK_AGAIN_AFTER;
+        if self.place.session_id.is_some() || self.id_sought_at.is_some_and(recently) {
             return None;
         }
+        self.id_sought_at = Some(now);
         self.adapter.learn_id(&Learning {
             world,
             place: &self.place,
