@@ -211,7 +211,47 @@ pub struct Delivery {
     pub entries: Vec<serde_json::Value>,
 }
 
+/// Event of the notice to an agent whose environment was renewed (SE-59).
+const ENVIRONMENT_EVENT: &str = "environment";
+/// Its action.
+const RENEWED: &str = "renewed";
+
 impl Delivery {
+    /// Tells an agent that was cut off in its work that its environment was renewed and that it is to go on
+    /// (SE-59). `unique` makes it a delivery of its own; `actor` is who had it relaunched.
+    pub fn environment_renewed(
+        item: &WorkItemRef,
+        unique: &str,
+        actor: &str,
+        received_at: Timestamp,
+    ) -> Self {
+        Self {
+            delivery_id: format!("cli-{ENVIRONMENT_EVENT}-{unique}"),
+            content_key: format!("cli//{ENVIRONMENT_EVENT}/{unique}/{RENEWED}"),
+            numeric_key: None,
+            ingress: Ingress::Cli,
+            item: item.clone(),
+            event: ENVIRONMENT_EVENT.to_owned(),
+            action: Some(RENEWED.to_owned()),
+            actor: Some(Actor {
+                login: actor.to_owned(),
+                id: None,
+                bot: false,
+            }),
+            received_at,
+            facts: ItemFacts::default(),
+            effect: Effect::Notice {
+                changed: Vec::new(),
+            },
+            entries: Vec::new(),
+        }
+    }
+
+    /// Is it such a notice, and not one about the ticket? Only a verb of ours makes one.
+    pub fn tells_of_environment(&self) -> bool {
+        self.ingress == Ingress::Cli && self.event == ENVIRONMENT_EVENT
+    }
+
     /// A key that lacks a field is no identity (IN-12).
     pub fn content_key_is_whole(&self) -> bool {
         !self

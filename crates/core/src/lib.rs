@@ -17,6 +17,7 @@ pub mod route;
 
 pub mod confirm;
 pub mod dispatch;
+pub mod environment;
 pub mod probe;
 pub mod session;
 

@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use the_loop::process::{Answer, Call, NoAnswer, OsProcesses, ProcessId, Processes, Signal};
+use the_loop_core::environment::Environ;
 
 use crate::fuse::{Fuse, Turn};
 
@@ -39,6 +40,9 @@ impl Processes for FaultyProcesses {
     }
     fn environment(&self, pid: i32, name: &str) -> Option<String> {
         OsProcesses.environment(pid, name)
+    }
+    fn environ(&self, pid: i32) -> Option<Environ> {
+        OsProcesses.environ(pid)
     }
     fn argv(&self, pid: i32) -> Vec<String> {
         OsProcesses.argv(pid)

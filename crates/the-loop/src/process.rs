@@ -16,6 +16,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
+use the_loop_core::environment::Environ;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -163,6 +164,9 @@ pub trait Processes: Send + Sync + std::fmt::Debug {
     fn started(&self, pid: i32) -> Option<u64>;
     /// One variable of another process's environment; `None` when it has none or will not say.
     fn environment(&self, pid: i32, name: &str) -> Option<String>;
+    /// The whole environment of another process, as it was started with; `None` when it will not say, also
+    /// because it has ended (SE-60).
+    fn environ(&self, pid: i32) -> Option<Environ>;
     /// The command line of another process; empty when it will not say.
     fn argv(&self, pid: i32) -> Vec<String>;
     /// The working directory of another process.
@@ -288,6 +292,22 @@ impl Processes for OsProcesses {
             .map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
+    fn environ(&self, pid: i32) -> Option<Environ> {
+        match std::fs::read(format!("/proc/{pid}/environ")) {
+            Ok(block) => Environ::from_block(&block),
+            // Where there is a /proc without this process, the process is gone.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && has_proc() => None,
+            Err(_) => {
+                let pid = pid.to_string();
+                let listed = self.run(&Call::new("ps", ["eww", "-p", &pid, "-o", "command="]));
+                listed
+                    .ok()
+                    .then(|| Environ::from_ps(&listed.out()))
+                    .flatten()
+            }
+        }
+    }
+
     fn argv(&self, pid: i32) -> Vec<String> {
         let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = bytes
@@ -332,6 +352,10 @@ impl Processes for OsProcesses {
         };
         rustix::process::kill_process_group(pid, unix_signal(signal)).is_ok()
     }
+}
+
+fn has_proc() -> bool {
+    std::fs::exists("/proc/self/environ").unwrap_or(false)
 }
 
 impl OsProcesses {

@@ -17,7 +17,9 @@ mod live;
 mod secrets;
 mod warnings;
 
-pub use envfile::{EnvFault, NAMES_OF_THE_PANE, own_names, pane_environment, read_env_file};
+pub use envfile::{
+    EnvFault, NAMES_OF_THE_PANE, declared_environment, own_names, pane_environment, read_env_file,
+};
 pub use fault::{ConfigFault, tilde};
 pub use find::{Candidate, Found, Place, Search, find};
 pub use live::{Live, Look, Pending};

@@ -3,6 +3,8 @@
 //! Every answer is classified by exit status and format output. A call that gave no exit status says
 //! nothing about the world, and nothing is ever killed for it.
 
+mod respawn;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use the_loop_core::probe::{ProvedDead, TmuxState};
 
 use crate::process::{Answer, Call, NoAnswer, SharedProcesses};
 use crate::world::World;
+
+pub use respawn::{Leader, Respawned};
 
 /// Names of our environment that a tmux server may see. It keeps what it was started with for ever, so
 /// it gets nothing that could be a secret (DI-20).

@@ -12,11 +12,14 @@ mod words;
 
 pub use words::{
     Adoption, Alive, Cleared, Confirmation, Effect, HoldReason, Journaled, Launch, Launched, Made,
-    Observed, Readiness, Seen, Sent, SpawnFailure, Step, Trouble, Verdict,
+    Observed, Readiness, Seen, Sent, SpawnFailure, Step, Trouble, Unproven, Verdict,
 };
 
 use crate::limits::DISPATCH_STEPS_MAX;
 use crate::probe::{Clearance, Moment, TmuxState, clearance};
+
+/// Effects from a look at a live session to the second confirmation.
+const PASTE_STEPS: usize = 5;
 
 /// What the machine has to know before its first step. Admission (guards, control, limits) is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,23 +28,9 @@ pub struct Facts {
     pub known: Known,
     /// Is there a prompt to carry? Bringing sessions back at the daemon's start carries none (DI-24).
     pub has_prompt: bool,
-    /// Would the launch carry it as an argument? Else it is pasted into the session when that has come up,
-    /// by a dispatch of its own (DI-25).
-    pub launch_carries: bool,
-}
-
-impl Facts {
-    /// Which conversation a launch would take up.
-    pub fn launch(&self) -> Launch {
-        match self.known {
-            Known::Starting { resumable: true } | Known::Session { resumable: true } => {
-                Launch::Resume
-            }
-            Known::Nobody
-            | Known::Starting { resumable: false }
-            | Known::Session { resumable: false } => Launch::Fresh,
-        }
-    }
+    /// Does a launch carry the prompt as its last argument? Else it is pasted when the harness is ready
+    /// (DI-25).
+    pub carries: bool,
 }
 
 /// What the session record says about the item.
@@ -59,6 +48,20 @@ pub enum Known {
         /// Resuming is on, the id is present and well formed, and the harness can (DI-39).
         resumable: bool,
     },
+}
+
+impl Known {
+    /// Which conversation a launch takes up.
+    pub fn launch(self) -> Launch {
+        match self {
+            Self::Starting { resumable: true } | Self::Session { resumable: true } => {
+                Launch::Resume
+            }
+            Self::Nobody
+            | Self::Starting { resumable: false }
+            | Self::Session { resumable: false } => Launch::Fresh,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +101,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// The first step.
     pub fn begin(facts: Facts) -> (Self, Step) {
-        let launch = facts.launch();
+        let launch = facts.known.launch();
         let mut machine = Self {
             facts,
             phase: Phase::FirstProbe,
@@ -263,6 +266,7 @@ impl Dispatch {
                 self.ask(Phase::SubmittingAgain, Effect::SubmitAgain)
             }
             Confirmation::Silent { in_composer } => self.done(Verdict::Unconfirmed { in_composer }),
+            Confirmation::Unproven(why) => self.done(Verdict::Unproven(why)),
             Confirmation::Interrupted => self.done(Verdict::Interrupted),
         }
     }
@@ -404,19 +408,21 @@ impl Dispatch {
         }
     }
 
-    fn carried(&self) -> bool {
-        self.facts.has_prompt && self.facts.launch_carries
-    }
-
     fn awaiting_ready(&mut self, readiness: Readiness) -> Step {
+        let pasted = self.facts.has_prompt && !self.facts.carries;
         match readiness {
-            Readiness::Ready if self.carried() => self.ask(Phase::ConfirmingFirst, Effect::Confirm),
+            Readiness::Ready if self.facts.has_prompt && self.facts.carries => {
+                self.ask(Phase::ConfirmingFirst, Effect::Confirm)
+            }
+            // After a collision there are too few steps left to see the paste through: the next look
+            // finds a live session.
+            Readiness::Ready if pasted && self.steps + PASTE_STEPS <= DISPATCH_STEPS_MAX => {
+                self.found_live()
+            }
             Readiness::Ready => self.done(Verdict::BroughtBack {
                 launch: self.launch,
             }),
-            Readiness::NotReady(reason) if self.facts.has_prompt && !self.carried() => {
-                self.done(Verdict::Held(reason))
-            }
+            Readiness::NotReady(reason) if pasted => self.done(Verdict::Held(reason)),
             Readiness::NotReady(reason) => self.done(Verdict::FirstPromptWaits {
                 reason,
                 launch: self.launch,
@@ -435,6 +441,7 @@ impl Dispatch {
             }),
             // An argument is never in the composer as ours to submit: it stays pasted and is examined.
             Confirmation::Silent { in_composer } => self.done(Verdict::Unconfirmed { in_composer }),
+            Confirmation::Unproven(why) => self.done(Verdict::Unproven(why)),
             Confirmation::Interrupted => self.done(Verdict::Interrupted),
         }
     }

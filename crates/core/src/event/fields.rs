@@ -165,6 +165,16 @@ pub(super) const FIELDS: &[(&str, &str, &str)] = &[
         "where a transferred item went",
     ),
     ("ok", "true", "it worked"),
+    (
+        "stale",
+        "GITHUB_TOKEN",
+        "names of variables of which it holds another value than the env file",
+    ),
+    (
+        "names",
+        "GITHUB_TOKEN",
+        "names of environment variables, never values",
+    ),
     ("strategy", "", "how the checkout is made"),
     ("applied", "claude.trusted", "settings that were written"),
     (

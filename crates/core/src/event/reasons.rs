@@ -113,6 +113,18 @@ words! {
         Transferred = "transferred",
     }
 
+    /// What a relaunch with a new environment came to.
+    RestartOutcome {
+        Restarted = "restarted", Skipped = "skipped", Failed = "failed", Stale = "stale",
+        Unverified = "unverified",
+    }
+    /// Why a session was not relaunched and goes on as it is.
+    RestartSkipped {
+        NotRegistered = "not-registered", NotLive = "not-live", NoConversation = "no-conversation",
+        NotResumable = "not-resumable", Draft = "draft", Typing = "typing", Working = "working",
+        TmuxUnanswered = "tmux-unanswered",
+    }
+
     /// Why an ended item's local resources stay.
     CleanupDeferredReason { NoActor = "no-actor", UnauthorizedActor = "unauthorized-actor" }
 
@@ -202,6 +214,17 @@ impl DispatchDropReason {
             Self::AlreadyRunning | Self::AlreadyClosed | Self::AlreadyProcessed => Level::Debug,
             Self::WorkItemNotFound | Self::SessionVanished => Level::Warning,
             Self::SessionOccupied => Level::Error,
+        }
+    }
+}
+
+impl RestartOutcome {
+    /// An agent that was lost, and one that still holds old values, need a person.
+    pub fn level(self) -> Level {
+        match self {
+            Self::Restarted | Self::Skipped | Self::Unverified => Level::Info,
+            Self::Stale => Level::Warning,
+            Self::Failed => Level::Error,
         }
     }
 }

@@ -11,10 +11,10 @@ use super::reasons::{
     AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord,
     ConfirmedBy, ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason, DispatchVia,
     DuplicateBy, ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason,
-    ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome, RetriedVia, RoutingDropReason, Runner,
-    SavedWhy, ServiceName, SilentNext, StateKind, StopReason, Strategy, SucceededReason,
-    SucceededState, TicketChange, UncertainNext, UncertainReason, UnconfirmedNext, WaitingKind,
-    WebhookRejectReason,
+    ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome, RestartOutcome, RestartSkipped,
+    RetriedVia, RoutingDropReason, Runner, SavedWhy, ServiceName, SilentNext, StateKind,
+    StopReason, Strategy, SucceededReason, SucceededState, TicketChange, UncertainNext,
+    UncertainReason, UnconfirmedNext, WaitingKind, WebhookRejectReason,
 };
 use super::word::FieldValue;
 use crate::delivery::Ingress;
@@ -328,6 +328,12 @@ log_events! {
     SessionHarnessTerminated = "session.harness_terminated", Info | Warning by ok: warns_unless,
     { work_item: Ref, endpoint: Option<Ref>, harness: String, tmux_target: String, ok: bool, error: Option<String> }
 
+    /// `sessions restart`, one for each session; the outcome decides the level. `stale`: variables of which the
+    /// process still holds another value.
+    SessionRestarted = "session.restarted", Info | Warning | Error by outcome: RestartOutcome::level,
+    { work_item: Ref, endpoint: Option<Ref>, tmux_target: Option<String>, outcome: RestartOutcome,
+      reason: Option<RestartSkipped>, stale: Option<Vec<String>>, error: Option<String> }
+
     section "Workspaces and saved work"
 
     /// The session has a place to work in.
@@ -372,6 +378,12 @@ log_events! {
     /// The agents' environment file is missing, unreadable or malformed; line numbers only.
     EnvUnusable = "env.unusable", Warning,
     { path: String, error: String, lines: Option<Vec<u64>> }
+    /// Running sessions hold other values than the agents' environment file; once for each change of the set.
+    EnvDrift = "env.drift", Warning,
+    { count: u64, work_items: Vec<Ref>, names: Vec<String> }
+    /// No session is stale any more; `count` of them run.
+    EnvFresh = "env.fresh", Info,
+    { count: u64 }
     /// The harness will report through these hooks.
     HookInstalled = "hook.installed", Debug,
     { work_item: Ref, endpoint: Option<Ref>, harness: String, hooks: Vec<String> }

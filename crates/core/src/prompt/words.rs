@@ -70,6 +70,11 @@ fn what_to_do(delivery: &Delivery) -> &'static str {
             "A new comment for you; it is quoted below. Take it up: do what it asks for, commit your \
              work, and answer on the ticket."
         }
+        Effect::Notice { .. } if delivery.tells_of_environment() => {
+            "Your environment was renewed: you were started again with new values of its variables, in the \
+             middle of your work. Go on where you were. What was sent to you meanwhile and did not come \
+             up yet may be lost, so read the thread again first."
+        }
         Effect::Notice { .. } => {
             "The ticket was edited. Read its title and description again, and go on by what they say \
              now."

@@ -38,7 +38,11 @@ fn text(content: &Value) -> String {
 
 /// The answer that the directive asks for.
 pub(super) fn answer(body: &Value, directive: &Directive, number: u64) -> Response<Full<Bytes>> {
-    let (delta, finish) = delta(directive, number);
+    let rest = rest_of_a_file(body);
+    let (delta, finish) = match &rest {
+        Some((path, line)) => call("read", &json!({"filePath": path, "offset": line}), number),
+        None => delta(directive, number),
+    };
     let usage = json!({
         "prompt_tokens": cost::INPUT + cost::CACHE_READ,
         "prompt_tokens_details": {"cached_tokens": cost::CACHE_READ},
@@ -60,14 +64,29 @@ pub(super) fn answer(body: &Value, directive: &Directive, number: u64) -> Respon
     reply(200, "text/event-stream", stream.concat())
 }
 
+/// The file that a tool has read a part of, and the line at which the rest begins: OpenCode gives so much at
+/// a time and says how to go on, and a model that was told to read a file does.
+fn rest_of_a_file(body: &Value) -> Option<(String, u64)> {
+    let newest = body["messages"].as_array()?.last()?;
+    let read = newest["content"]
+        .as_str()
+        .filter(|_| newest["role"] == "tool")?;
+    let (path, _) = read.strip_prefix("<path>")?.split_once("</path>")?;
+    let (_, line) = read.rsplit_once("Use offset=")?;
+    let (line, _) = line.split_once(" to continue.")?;
+    Some((path.to_owned(), line.parse().ok()?))
+}
+
+fn call(name: &str, arguments: &Value, number: u64) -> (Value, &'static str) {
+    let function = json!({"name": name, "arguments": arguments.to_string()});
+    let call = json!({"index": 0, "id": format!("call_{number:024}"),
+        "type": "function", "function": function});
+    let delta = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    (delta, "tool_calls")
+}
+
 fn delta(directive: &Directive, number: u64) -> (Value, &'static str) {
-    let call = |name: &str, arguments: Value| {
-        let function = json!({"name": name, "arguments": arguments.to_string()});
-        let call = json!({"index": 0, "id": format!("call_{number:024}"),
-            "type": "function", "function": function});
-        let delta = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-        (delta, "tool_calls")
-    };
+    let call = |name: &str, arguments: Value| call(name, &arguments, number);
     let run = |command: &str| {
         call(
             "bash",

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::Utf8PathBuf;
 use the_loop::clock::Clock;
 use the_loop::process::{Answer, Call, NoAnswer, OsProcesses, ProcessId, Processes, Signal};
+use the_loop_core::environment::Environ;
 
 pub use agent::Mood;
 pub use server::{FakeClient, Server, Session};
@@ -240,6 +241,14 @@ impl Processes for FakeTmux {
 
     fn environment(&self, pid: i32, name: &str) -> Option<String> {
         self.server(|server| server.process(pid)?.env.get(name).cloned())
+    }
+
+    fn environ(&self, pid: i32) -> Option<Environ> {
+        self.server(|server| {
+            let session = server.process(pid).filter(|s| !s.secretive)?;
+            let vars = session.env.iter();
+            Some(vars.map(|(name, value)| (name, value.as_bytes())).collect())
+        })
     }
 
     fn argv(&self, pid: i32) -> Vec<String> {

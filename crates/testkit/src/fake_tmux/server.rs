@@ -33,6 +33,12 @@ pub struct Session {
     /// Exit status of a dead pane.
     pub dead: Option<i32>,
     pub in_mode: bool,
+    /// Number of its pane.
+    pub pane: u32,
+    /// The pane stays when its process ends, whatever the server says.
+    pub kept: bool,
+    /// Nobody can read its process's environment.
+    pub secretive: bool,
     pub clients: Vec<FakeClient>,
     pub last_words: Vec<String>,
     /// The agent in it; a pane that runs something else has none.
@@ -54,6 +60,8 @@ pub struct Server {
     pub violations: Vec<String>,
     /// Names of sessions made, in order.
     pub made: Vec<String>,
+    /// Names of sessions whose process was replaced, in order.
+    pub respawned: Vec<String>,
     /// Every command, in words.
     pub log: Vec<String>,
     buffers: BTreeMap<String, Vec<u8>>,
@@ -73,6 +81,7 @@ impl Server {
             remain_on_exit: true,
             violations: Vec::new(),
             made: Vec::new(),
+            respawned: Vec::new(),
             log: Vec::new(),
             buffers: BTreeMap::new(),
             pids: 40_000,
@@ -167,6 +176,13 @@ impl Server {
     /// a prefix match.
     fn target(&mut self, given: Option<&str>) -> Option<String> {
         let given = given?;
+        if let Some(pane) = given.strip_prefix('%') {
+            let pane = pane.parse::<u32>().ok()?;
+            let mut sessions = self.sessions.iter();
+            return sessions
+                .find(|(_, s)| s.pane == pane)
+                .map(|(name, _)| name.clone());
+        }
         let Some(exact) = given.strip_prefix('=') else {
             self.violations
                 .push(format!("the target {given} is not exact"));
@@ -231,7 +247,23 @@ impl Server {
                 session.in_mode = false;
                 nothing
             }
-            "set-option" => nothing,
+            "set-option" => {
+                if words.contains(&"-p") {
+                    session.kept = !words.contains(&"-u");
+                }
+                nothing
+            }
+            "display-message" => (0, format!("{}\n", session.process.pid), String::new()),
+            "respawn-pane" => {
+                if session.dead.is_none() && self.mood.stubborn {
+                    self.violations
+                        .push(format!("the old process of {target} lives on"));
+                }
+                let argv = words.iter().position(|word| *word == "--");
+                let argv = argv.map_or(&[][..], |at| &words[at + 1..]);
+                self.respawn(target, argv);
+                nothing
+            }
             "kill-session" => {
                 if session.dead.is_none() {
                     self.violations
@@ -279,12 +311,33 @@ impl Server {
             cwd,
             dead: None,
             in_mode: false,
+            pane: self.pids.unsigned_abs(),
+            kept: false,
+            secretive: false,
             clients: Vec::new(),
             last_words: Vec::new(),
             agent: None,
         };
         self.sessions.insert(name.to_owned(), session);
         self.pids
+    }
+
+    /// Another process in the pane of a session.
+    fn respawn(&mut self, name: &str, argv: &[&str]) {
+        self.pids += 1;
+        let process = ProcessId {
+            pid: self.pids,
+            started: u64::from(self.pids.unsigned_abs()) * 7,
+        };
+        if let Some(session) = self.sessions.get_mut(name) {
+            session.process = process;
+            session.argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            session.dead = None;
+            session.agent = None;
+            session.last_words.clear();
+        }
+        self.respawned.push(name.to_owned());
+        self.become_harness(name);
     }
 
     /// What `pane-exec` does: reads the launch file, removes it, becomes the program.
@@ -331,7 +384,7 @@ impl Server {
             session.dead = Some(code);
             session.agent = None;
             session.last_words.push(words);
-            if !self.remain_on_exit {
+            if !self.remain_on_exit && !session.kept {
                 self.sessions.remove(name);
             }
         }
@@ -373,6 +426,7 @@ fn pane_row(format: &str, name: &str, session: &Session) -> String {
     let title = session.agent.as_ref().map(FakeAgent::title);
     let row = format
         .replace("#{session_name}", name)
+        .replace("#{pane_id}", &format!("%{}", session.pane))
         .replace("#{pane_pid}", &session.process.pid.to_string())
         .replace("#{pane_dead}", flag(session.dead.is_some()))
         .replace("#{pane_dead_status}", &status)

@@ -154,10 +154,7 @@ fn complete(arg: Arg, values: &Arc<Values>) -> Arg {
         })),
         Some("NAME") if arg.get_id() == "harness" => {
             arg.add(ArgValueCompleter::new(|current: &OsStr| {
-                those_that_begin(
-                    current,
-                    ["claude", "codex", "demo", "opencode"].map(str::to_owned),
-                )
+                those_that_begin(current, ["claude", "demo"].map(str::to_owned))
             }))
         }
         Some(_) | None => arg,

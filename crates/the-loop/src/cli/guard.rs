@@ -50,6 +50,7 @@ fn acts(command: &Command) -> bool {
             | Sessions::Pause { .. }
             | Sessions::Resume { .. }
             | Sessions::Stop { .. }
+            | Sessions::Restart { .. }
             | Sessions::Close { .. } => true,
         },
         Command::Deliveries(command) => match command {

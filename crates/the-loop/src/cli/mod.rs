@@ -16,6 +16,7 @@ mod exit;
 mod guard;
 mod out;
 mod render;
+mod restart;
 mod sessions;
 mod signals;
 mod tickets;

@@ -39,6 +39,8 @@ pub(super) struct Agent {
     pid: Option<i32>,
     /// The record this watches, to notice that it was replaced.
     conversation: String,
+    /// The process its record names, to notice that another program relaunched it.
+    leader: Option<i32>,
     /// What the supervisor last said about it.
     pub said: Said,
 }
@@ -52,20 +54,20 @@ pub(super) struct Said {
     pub exited: bool,
     pub malformed: usize,
     pub hooks_silent: bool,
+    /// When the conversation's id was looked for last.
+    pub learning_at: Option<Timestamp>,
 }
 
 impl Agent {
     fn new(world: &World, adapter: &Adapter, place: Place, record: &SessionRecord) -> Self {
-        let launched_at = record
-            .spawn
-            .as_ref()
-            .map_or(record.created_at, |spawn| spawn.at);
+        let launched_at = record.launch_began_at();
         Self {
             world: world.clone(),
             adapter: adapter.clone(),
             watch: Some(Watch::new(adapter.clone(), place, launched_at)),
             pid: record.pid,
             conversation: record.harness_session_id.clone(),
+            leader: record.pid,
             said: Said::default(),
         }
     }
@@ -93,24 +95,33 @@ impl Agent {
         watch.state()
     }
 
-    /// Evidence that a delivery with this marker was taken after the attempt was written down.
-    pub fn evidence(&mut self, marker: &Marker, intent_at: Timestamp) -> Option<By> {
+    /// The id of its conversation, when it is not known and shows now.
+    pub fn learn(
+        &mut self,
+        now: Timestamp,
+        view: Option<&View>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
+        let screen = view.map(|view| screen(view, now));
         let watch = self.watch.as_mut()?;
         watch.look(&self.world, self.pid, None, None);
-        watch.evidence(marker, intent_at).map(|seen| seen.by)
+        watch.learn(&self.world, screen.as_ref(), taken, rivals)
     }
 
-    /// The id of the conversation that its process has begun, when that was not known and shows now.
-    pub fn learn(&mut self) -> Option<HarnessSessionId> {
-        self.watch.as_mut()?.learn(&self.world, None)
-    }
-
-    /// The conversation is recorded under this id now.
+    /// The conversation is known, and recorded, from now on.
     pub fn learnt(&mut self, id: HarnessSessionId) {
         id.as_str().clone_into(&mut self.conversation);
         if let Some(watch) = &mut self.watch {
             watch.learnt(id);
         }
+    }
+
+    /// Evidence that a delivery with this marker was taken after the attempt was written down.
+    pub fn evidence(&mut self, marker: &Marker, intent_at: Timestamp) -> Option<By> {
+        let watch = self.watch.as_mut()?;
+        watch.look(&self.world, self.pid, None, None);
+        watch.evidence(marker, intent_at).map(|seen| seen.by)
     }
 
     /// What the composer holds.
@@ -130,6 +141,11 @@ impl Agent {
             .is_some_and(|watch| watch.mentions(&self.world, marker))
     }
 
+    /// Is there a conversation to take up? `None` when that cannot be told.
+    pub fn has_transcript(&self) -> Option<bool> {
+        self.watch.as_ref()?.has_transcript(&self.world)
+    }
+
     /// When the newest turn began.
     pub fn last_turn_at(&self) -> Option<Timestamp> {
         self.watch.as_ref().and_then(Watch::last_turn_at)
@@ -141,17 +157,23 @@ impl Agent {
     }
 }
 
-fn screen(view: &View, now: Timestamp) -> ScreenView {
+pub(super) fn screen(view: &View, now: Timestamp) -> ScreenView {
     ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now)
 }
 
 impl Engine {
-    /// The agent of an item; watched anew when its record names another conversation.
+    /// The agent of an item; watched anew when its record names another conversation or process.
     pub(super) fn agent(&self, gathered: &Gathered, adapter: &Adapter) -> Arc<Mutex<Agent>> {
         let mut agents = lock(&self.0.agents);
         if let (Some(agent), Some(record)) = (agents.get(&gathered.key), gathered.record.as_ref()) {
-            let watched = lock(agent);
-            if watched.conversation == record.harness_session_id && watched.watch.is_some() {
+            let mut watched = lock(agent);
+            let is_new = watched.leader.is_some() && record.pid.is_some();
+            let same_process = !is_new || watched.leader == record.pid;
+            if watched.conversation == record.harness_session_id
+                && same_process
+                && watched.watch.is_some()
+            {
+                watched.leader = watched.leader.or(record.pid);
                 drop(watched);
                 return agent.clone();
             }
@@ -186,6 +208,7 @@ impl Engine {
                 watch: None,
                 pid: None,
                 conversation: String::new(),
+                leader: None,
                 said: Said::default(),
             },
         }

@@ -44,11 +44,25 @@ impl Engine {
                 tmux.kill_command(target)
             )));
         }
+        if !self.end_marked(item, &leaders, grace) {
+            return Err(NotEnded::Refused("the agent did not end".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Ends these leaders of panes, which carry the item's mark, and whatever else carries it; true when the
+    /// leaders are gone.
+    pub(super) fn end_marked(
+        &self,
+        item: &WorkItemRef,
+        leaders: &[ProcessId],
+        grace: Duration,
+    ) -> bool {
         let processes = &self.world().processes;
-        for leader in &leaders {
+        for leader in leaders {
             processes.signal_group(*leader, Signal::Term);
         }
-        self.wait_for_end(&leaders, grace);
+        self.wait_for_end(leaders, grace);
         for leader in leaders.iter().filter(|leader| self.lives(**leader)) {
             processes.signal_group(*leader, Signal::Kill);
         }
@@ -60,11 +74,14 @@ impl Engine {
         for process in left.iter().filter(|process| self.lives(**process)) {
             processes.signal(*process, Signal::Kill);
         }
-        self.wait_for_end(&leaders, Duration::from_secs(2));
-        if leaders.iter().any(|leader| self.lives(*leader)) {
-            return Err(NotEnded::Refused("the agent did not end".to_owned()));
-        }
-        Ok(())
+        self.wait_for_end(leaders, Duration::from_secs(2));
+        !leaders.iter().any(|leader| self.lives(*leader))
+    }
+
+    /// Does a process carry the mark of another root's instance? Then it is none of ours (SE-27).
+    pub(super) fn is_anothers(&self, pid: i32) -> bool {
+        let mark = self.world().processes.environment(pid, MARK);
+        mark.is_some_and(|mark| mark != self.0.parts.instance)
     }
 
     pub(super) fn lives(&self, process: ProcessId) -> bool {

@@ -3,22 +3,26 @@
 //! Reading order: `intake` judges what was accepted; `item` takes one work item, its lock and its next
 //! delivery; `command` and `prompt` decide what that delivery does; `perform` runs the effects the
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
-//! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
+//! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
-//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, and with
-//! `screens` what some of them show;
-//! `recover` does what a start has to do. `tell` writes back on tickets of the embedded tracker, and
+//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all
+//! and `screens` what some of them show;
+//! `recover` does what a start has to do. `restart` relaunches sessions with a renewed environment
+//! (`relaunch` is the effects of it), `drift` tells who holds an old one, `left_behind` settles what a
+//! verb that was killed has left. `tell` writes back on tickets of the embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
 //! delivery (DI-6): same code, same locks.
 
 mod agent;
+mod choose;
 mod close;
 mod come_up;
 mod command;
 mod conclude;
 mod deliver;
+mod drift;
 mod end_harness;
 mod examine;
 mod give_back;
@@ -26,10 +30,14 @@ mod hold;
 mod intake;
 mod item;
 mod launch;
+mod learn;
+mod left_behind;
 mod limits;
 mod perform;
 mod prompt;
 mod recover;
+mod relaunch;
+pub mod restart;
 mod screens;
 mod slots;
 mod spawn;
@@ -51,6 +59,7 @@ use the_loop_core::record::SessionRecord;
 
 pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
+pub use drift::environment_of;
 pub use item::{Rest, is_deed};
 pub use limits::free_memory;
 
@@ -118,6 +127,7 @@ struct Shared {
     stopping: AtomicBool,
     woken: (Mutex<bool>, Condvar),
     outage: Mutex<supervise::Outage>,
+    drift: Mutex<drift::Drift>,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -152,6 +162,7 @@ impl Engine {
             stopping: AtomicBool::new(false),
             woken: (Mutex::new(false), Condvar::new()),
             outage: Mutex::default(),
+            drift: Mutex::default(),
             parts,
         }))
     }

@@ -111,10 +111,17 @@ impl Engine {
             self.park(gathered, reason, limit, value);
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
-        let mut facts = dispatch::Facts {
-            known: self.known(gathered),
+        let mut gathered = gathered.clone();
+        self.learn_late(held, &mut gathered);
+        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
+        if let Some(why) = performer.why_none.clone() {
+            return self.no_harness(&performer, row, &why);
+        }
+        let known = self.known(&gathered);
+        let facts = dispatch::Facts {
+            known,
             has_prompt: true,
-            launch_carries: false,
+            carries: performer.adapter.carries_prompt(known.launch()),
         };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {
@@ -127,8 +134,6 @@ impl Engine {
             });
             self.react(row, ReactionState::Started);
         }
-        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
-        facts.launch_carries = performer.adapter.carries_prompt(facts.launch());
         let verdict = performer.run(facts);
         self.conclude(performer, verdict)
     }

@@ -45,8 +45,12 @@ impl Engine {
             };
             match found.record.status {
                 SessionStatus::Starting => {
-                    let kept = self.settle_at_start(found) == Some(Settled::Kept);
-                    if kept && settings.routing.tmux.recover_on_start {
+                    // What a relaunch had ended is taken back to a session that is gone: it comes back, too.
+                    let is_gone = matches!(
+                        self.settle_at_start(found),
+                        Some(Settled::Kept | Settled::TakenBack)
+                    );
+                    if is_gone && settings.routing.tmux.recover_on_start {
                         self.bring_back_later(found);
                     }
                 }
@@ -97,7 +101,7 @@ impl Engine {
 
     /// Brings a conversation back without a word, on a worker of its own (DI-24). A failure is no loss:
     /// the next delivery tries again.
-    fn bring_back_later(&self, found: &Registered) {
+    pub(super) fn bring_back_later(&self, found: &Registered) {
         let engine = self.clone();
         let item = found.record.item.clone();
         let key = item.key();
@@ -123,9 +127,10 @@ impl Engine {
         let Ok(held) = self.0.locks.item(item, "recover", Patience::none()) else {
             return;
         };
-        let Ok(gathered) = self.gather(&held, item, self.settings()) else {
+        let Ok(mut gathered) = self.gather(&held, item, self.settings()) else {
             return;
         };
+        self.learn_late(&held, &mut gathered);
         if gathered.fault.is_some()
             || gathered
                 .live()
@@ -133,12 +138,16 @@ impl Engine {
         {
             return;
         }
-        let facts = Facts {
-            known: self.known(&gathered),
-            has_prompt: false,
-            launch_carries: false,
-        };
+        let known = self.known(&gathered);
         let mut performer = Performer::new(self, &held, gathered, None);
+        if performer.why_none.is_some() {
+            return;
+        }
+        let facts = Facts {
+            known,
+            has_prompt: false,
+            carries: performer.adapter.carries_prompt(known.launch()),
+        };
         let verdict = performer.run(facts);
         self.conclude_recovery(&performer, verdict);
     }
@@ -154,6 +163,7 @@ impl Engine {
             Verdict::BroughtBack { .. } | Verdict::AlreadyLive | Verdict::Interrupted => {}
             Verdict::Confirmed { .. }
             | Verdict::Unconfirmed { .. }
+            | Verdict::Unproven(_)
             | Verdict::LeftInComposer(_)
             | Verdict::PasteUnanswered
             | Verdict::Held(_)

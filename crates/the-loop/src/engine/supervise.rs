@@ -51,6 +51,7 @@ impl Engine {
             Err(why) => return self.unanswered(&why.to_string()),
         };
         self.note_server(&snapshot, live.len());
+        self.look_at_environments(&live, &snapshot);
         let screens = self.screens(&live, &self.adapters(&settings), &snapshot, &tmux);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
@@ -59,7 +60,9 @@ impl Engine {
                 .tmux_socket
                 .as_ref()
                 .is_some_and(|s| *s != settings.routing.tmux.socket_name);
-            if found.record.status != SessionStatus::Starting && !elsewhere {
+            if found.record.status == SessionStatus::Starting {
+                self.settle_left_behind(found);
+            } else if !elsewhere {
                 self.look_at(found, &snapshot, &screens);
             }
         }
@@ -79,6 +82,9 @@ impl Engine {
         let agent = self.agent(&gathered, &adapter);
         let state = snapshot.state(&target);
         let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
+        if pane.is_some() {
+            self.learn_in_passing(found, &adapter, &agent);
+        }
         let now = self.world().clock.now();
         let mut agent = lock(&agent);
         let seen = match pane {
@@ -207,7 +213,7 @@ impl Engine {
     }
 
     /// A look without the item's lock: good for showing and for hints, never for deciding (ST-29).
-    fn gathered_of(&self, found: &Registered) -> Gathered {
+    pub(super) fn gathered_of(&self, found: &Registered) -> Gathered {
         Gathered {
             key: found.record.item.key(),
             item: found.record.item.clone(),

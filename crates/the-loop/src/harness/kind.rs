@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, codex, demo, opencode};
+use super::{claude, codex, cursor, demo, opencode};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -34,7 +34,7 @@ pub enum Kind {
     Demo,
     /// OpenCode.
     OpenCode,
-    /// None: everything about it is declared in the settings.
+    /// None: everything about it is declared, in the settings or beside this.
     Declared,
 }
 
@@ -50,6 +50,11 @@ impl Adapter {
     /// Codex.
     pub fn codex() -> Self {
         Self::new(Kind::Codex, codex::declaration())
+    }
+
+    /// Cursor's agent: nothing of it needs code.
+    pub fn cursor() -> Self {
+        Self::new(Kind::Declared, cursor::declaration())
     }
 
     /// The agent in this program.
@@ -68,6 +73,7 @@ impl Adapter {
             Self::claude(),
             Self::codex(),
             Self::opencode(),
+            Self::cursor(),
             Self::demo(),
         ]
     }
@@ -87,7 +93,15 @@ impl Kind {
                 Ok(claude::pre_answer(context))
             }
             Self::Codex => Ok(codex::pre_answer(context)),
-            Self::OpenCode | Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
+            Self::Declared => {
+                // A program that takes such settings is told of its hooks and of its mail.
+                let settings = |word: &String| word.contains("{settings_file}");
+                if declared.spawn.iter().chain(&declared.resume).any(settings) {
+                    claude::write_settings(context, &declared.hooks)?;
+                }
+                Ok(Ok(Vec::new()))
+            }
+            Self::OpenCode | Self::Demo => Ok(Ok(Vec::new())),
         }
     }
 
@@ -96,9 +110,8 @@ impl Kind {
         self,
         world: &World,
         place: &Place,
-        since: Timestamp,
+        _since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        let _ = since;
         match self {
             Self::Claude => claude::transcript_path(place),
             Self::Codex => codex::transcript_path(world, place),
@@ -193,6 +206,7 @@ impl Kind {
         match self {
             Self::Codex => codex::learn_id(learning),
             Self::OpenCode => opencode::learn_id(learning),
+            // We choose it, or the declaration says where it stands.
             Self::Claude | Self::Demo | Self::Declared => None,
         }
     }

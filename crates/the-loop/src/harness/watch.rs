@@ -37,7 +37,6 @@ pub struct Watch {
     transcript: Option<Conversation>,
     transcript_read: bool,
     transcript_sought_at: Option<Timestamp>,
-    id_sought_at: Option<Timestamp>,
     markers: VecDeque<MarkerSeen>,
     prompt_hook_heard: bool,
     last_turn_at: Option<Timestamp>,
@@ -75,7 +74,6 @@ impl Watch {
             hooks: HookTail::new(place.hook_file.clone()),
             transcript: None,
             transcript_sought_at: None,
-            id_sought_at: None,
             adapter,
             place,
             launched_at,
@@ -103,23 +101,25 @@ impl Watch {
     }
 
     /// The id of the conversation that this process has begun, when it is not known yet and shows now.
+    /// `taken` are the conversations of other sessions, `rivals` the launches of those whose is not known.
     pub fn learn(
-        &mut self,
+        &self,
         world: &World,
         screen: Option<&ScreenView>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
     ) -> Option<HarnessSessionId> {
-        let now = world.clock.now();
-        let recently = |sought: Timestamp| now >= sought && now.since(sought) < SEEK_AGAIN_AFTER;
-        if self.place.session_id.is_some() || self.id_sought_at.is_some_and(recently) {
+        if self.place.session_id.is_some() {
             return None;
         }
-        self.id_sought_at = Some(now);
         self.adapter.learn_id(&Learning {
             world,
             place: &self.place,
             since: self.launched_at,
             screen,
             told: self.told_id.as_ref(),
+            taken,
+            rivals,
         })
     }
 
@@ -367,6 +367,13 @@ impl Watch {
             let found = transcript.mentions(&*world.disk, marker.as_str());
             found.unwrap_or(true)
         })
+    }
+
+    /// Is there a transcript, as far as is known where it would be? Without one nothing can be taken up
+    /// again (SE-58). `None` when nobody knows where to look, or it cannot be looked at.
+    pub fn has_transcript(&self, world: &World) -> Option<bool> {
+        let path = self.transcript.as_ref()?.path();
+        world.disk.meta(path).ok().map(|meta| meta.is_some())
     }
 
     /// When the newest turn began, as hooks and transcript tell.

@@ -2,6 +2,7 @@
 //! with the daemon down or tmux hung.
 
 mod document;
+mod environment;
 mod words;
 
 use std::collections::BTreeMap;
@@ -76,6 +77,7 @@ struct Look<'a> {
     answer: Option<Value>,
     broken: Option<&'a BrokenConfig>,
     counts: Result<InboxCounts, String>,
+    environment: environment::SessionEnvironment,
     sessions: Sessions,
     waiting_capacity: Vec<(WorkItemRef, Timestamp)>,
     parked: Vec<crate::store::inbox::Parked>,
@@ -153,6 +155,7 @@ impl<'a> Look<'a> {
             free_memory_mb: crate::engine::free_memory(world.disk.as_ref())
                 .map(|bytes| bytes >> 20),
             free_disk_mb: free_disk_mb(desk),
+            environment: environment::look(desk, &sessions),
             sessions,
             desk,
         }

@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use the_loop_core::config::Settings;
 use the_loop_core::config::envfile::{ENV_FILE_BYTES_MAX, EnvFile, NotAnEnvFile, parse};
 use the_loop_core::config::problem::Problem;
+use the_loop_core::environment::Declared;
 
 use super::fault::words;
 use super::find::{CONFIG_VARIABLE, shown};
@@ -168,16 +169,33 @@ pub fn pane_environment(
     if let Ok((file, _)) = read_env_file(world, settings) {
         out.extend(file.vars);
     }
-    let secret = &settings.webhooks.gh_webhook.secret_env;
-    out.retain(|name, _| name != secret && name.strip_suffix("_PREVIOUS") != Some(secret));
-    for name in own_names() {
-        out.remove(name);
-    }
+    out.retain(|name, _| !is_withheld(settings, name));
     out.extend(
         own.iter()
             .map(|(name, value)| ((*name).to_owned(), value.clone())),
     );
     out
+}
+
+/// Is this a name that a pane never takes from an env file: one of our own secrets, or one that we set?
+fn is_withheld(settings: &Settings, name: &str) -> bool {
+    let secret = &settings.webhooks.gh_webhook.secret_env;
+    name == secret || name.strip_suffix("_PREVIOUS") == Some(secret) || own_names().contains(&name)
+}
+
+/// What `env.file` declares for panes at this moment: a fresh parse, never this process's own environment
+/// (SE-56). `None` when no file is configured. A name that describes the terminal is the pane's own,
+/// whatever the file says, and no declaration.
+pub fn declared_environment(
+    world: &World,
+    settings: &Settings,
+) -> Result<Option<Declared>, EnvFault> {
+    if settings.env.file.is_empty() {
+        return Ok(None);
+    }
+    let (file, _) = read_env_file(world, settings)?;
+    let withheld = |name: &str| is_withheld(settings, name) || NAMES_OF_THE_PANE.contains(&name);
+    Ok(Some(Declared::of(&file, withheld)))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -67,17 +67,22 @@ fn target(world: &World, path: &Utf8Path) -> Option<Meta> {
     world.disk.meta(&real).ok().flatten()
 }
 
-/// The demo harness is this program itself; the other one is looked up on `PATH`.
+/// The demo harness is this program itself; another one is looked up on `PATH`, unless its place is
+/// declared.
 fn missing_harness(world: &World, settings: &Settings) -> Option<Problem> {
     let name = settings.routing.default_harness.as_str();
-    if name == "demo" {
-        return None;
-    }
+    let declared = settings.routing.harnesses.get(name);
+    let command = match declared.and_then(|harness| harness.command.as_deref()) {
+        Some(command) => command,
+        None if name == "demo" => return None,
+        None if name == "cursor" => "cursor-agent",
+        None => name,
+    };
     let env = super::pane_environment(world, settings, &BTreeMap::new(), &[]);
     let on_path = env.get("PATH").is_some_and(|path| {
         path.split(':')
             .filter(|dir| dir.starts_with('/'))
-            .map(|dir| Utf8PathBuf::from(dir).join(name))
+            .map(|dir| Utf8PathBuf::from(dir).join(command))
             .any(|file| {
                 target(world, &file).is_some_and(|m| m.kind == Kind::File && m.mode & 0o111 != 0)
             })

@@ -360,6 +360,9 @@ impl Processes for Scribbling {
     fn environment(&self, pid: i32, name: &str) -> Option<String> {
         OsProcesses.environment(pid, name)
     }
+    fn environ(&self, pid: i32) -> Option<the_loop_core::environment::Environ> {
+        OsProcesses.environ(pid)
+    }
     fn argv(&self, pid: i32) -> Vec<String> {
         OsProcesses.argv(pid)
     }

@@ -193,6 +193,39 @@ pub enum Sessions {
         #[arg(long)]
         discard: bool,
     },
+    /// Relaunch running agents with the env file's new values; their conversations go on.
+    ///
+    /// Each agent is relaunched in its own pane, takes up its conversation, and is looked at to prove that it
+    /// holds the new values. Its tmux session, window and attached clients stay; the scrollback of its pane
+    /// is lost. What is not running is not started, and what cannot take up a conversation is left alone.
+    #[command(after_long_help = "Examples:\n  \
+        the-loop sessions restart --all --dry-run      who is stale, and who would be relaunched\n  \
+        the-loop sessions restart --all --when-idle    let turns end first, for ten minutes each\n  \
+        the-loop sessions restart --work-item github:octo/repo#15\n\n\
+        Values are never shown, only names and the first 8 hex digits of a value's SHA-256.\n\n\
+        Exit codes: 0 also when all were skipped, 1 one failed or is still stale, 2 usage, or env.file is \
+        not set, cannot be read or declares nothing.")]
+    Restart {
+        /// Which.
+        #[command(flatten)]
+        items: ManyItems,
+        /// Every live session, those of pull requests too; not together with refs.
+        #[arg(long)]
+        all: bool,
+        /// Stop before the first effect.
+        #[arg(long)]
+        dry_run: bool,
+        /// Wait for the end of a turn, at most this long [default without a value: 600].
+        #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "600",
+              value_parser = clap::value_parser!(u64).range(0..=86_400))]
+        when_idle: Option<u64>,
+        /// Also where somebody's words are in the input box.
+        #[arg(long)]
+        force: bool,
+        /// Where records are.
+        #[command(flatten)]
+        dirs: Dirs,
+    },
     /// End sessions and keep the records; nothing is wished, nothing is posted.
     #[command(after_long_help = "Examples:\n  \
         the-loop sessions close github:octo/repo#15\n  \

@@ -41,10 +41,14 @@ pub struct Line {
     pub control: Option<Control>,
     /// What is going on.
     pub view: View,
+    /// Pids of its live panes, where tmux was asked.
+    pub pids: Vec<i32>,
     /// The command that attaches; `None` without a target.
     pub attach: Option<String>,
     /// How its harness shows that it took a delivery; `None` for one that waits for a place.
     pub confirms: Option<&'static str>,
+    /// What its harness cannot do, one sentence each.
+    pub cannot: Vec<String>,
     /// Since when it waits for a place.
     pub waits_since: Option<Timestamp>,
 }
@@ -93,6 +97,7 @@ impl Line {
         value["stateSince"] = json!(self.view.since.or(self.waits_since));
         value["attach"] = json!(self.attach);
         value["confirms"] = json!(self.confirms);
+        value["cannot"] = json!(self.cannot);
         value
     }
 }
@@ -123,6 +128,11 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             } else {
                 View::UNKNOWN
             };
+            let pids = if query.probe {
+                panes.pids(record)
+            } else {
+                Vec::new()
+            };
             let read_only = matches!(
                 record.status,
                 SessionStatus::Starting | SessionStatus::Closed
@@ -133,10 +143,12 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                 indented,
                 control: control(&record.item),
                 view,
+                pids,
                 attach: record
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
                 confirms: Some(panes.confirms(&record.harness)),
+                cannot: panes.cannot(&record.harness),
                 waits_since: None,
                 record: Some(record.clone()),
             }
@@ -163,8 +175,10 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             indented: false,
             record: None,
             view: View::UNKNOWN,
+            pids: Vec::new(),
             attach: None,
             confirms: None,
+            cannot: Vec::new(),
             waits_since: Some(since),
         });
     }

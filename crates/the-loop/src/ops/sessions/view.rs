@@ -63,6 +63,14 @@ impl Panes {
         adapter.map_or("none", |adapter| adapter.declaration().confirms.as_str())
     }
 
+    /// What the harness of this name cannot do.
+    pub fn cannot(&self, harness: &str) -> Vec<String> {
+        match self.adapters.named(harness) {
+            Some(adapter) => adapter.declaration().cannot.clone(),
+            None => vec!["no harness is called that here: nothing is delivered to it".to_owned()],
+        }
+    }
+
     /// The server a record names.
     pub fn server(&self, record: &SessionRecord) -> Tmux {
         match &record.tmux_socket {
@@ -80,6 +88,15 @@ impl Panes {
             Ok(snapshot) => snapshot.state(&target),
             Err(_) => TmuxState::Unknown,
         }
+    }
+
+    /// The pids of the record's live panes; none where tmux did not answer.
+    pub fn pids(&mut self, record: &SessionRecord) -> Vec<i32> {
+        let (Some(target), Ok(snapshot)) = (record.target(), self.snapshot(record)) else {
+            return Vec::new();
+        };
+        let live = snapshot.panes(&target).iter().filter(|pane| !pane.dead);
+        live.map(|pane| pane.pid).collect()
     }
 
     fn snapshot(&mut self, record: &SessionRecord) -> &Result<Snapshot, NoAnswer> {
@@ -168,10 +185,7 @@ fn observed(
         hook_file: desk.layout.hook_file(slug),
         env: Arc::new(env),
     };
-    let launched_at = record
-        .spawn
-        .as_ref()
-        .map_or(record.created_at, |spawn| spawn.at);
+    let launched_at = record.launch_began_at();
     let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);

@@ -64,6 +64,7 @@ impl Look<'_> {
                 "tmuxTarget": line.record.as_ref().map(|r| r.tmux_target.clone()),
                 "attach": line.attach,
             })).collect::<Vec<Value>>(),
+            "sessionEnvironment": self.environment,
             "saved": { "count": self.saved.0, "bytes": self.saved.1 },
             "problems": self.problems.iter().map(|p| json!({
                 "file": p.file, "problem": p.words, "line": p.line,

@@ -44,6 +44,10 @@ impl Look<'_> {
                 format!("{} {bundles}, {megabytes:.1} MB in {dir}", self.saved.0),
             );
         }
+        if let Some(line) = self.environment.line() {
+            // A sentence of its own, not a row of the table (R3.2).
+            lines.0.push((line, String::new()));
+        }
         let restart = self.restart_needed();
         if !restart.is_empty() {
             lines.one(
