@@ -186,12 +186,12 @@ const BEGIN: &str = " BEGIN =====";
 /// its number, the lines without one are not the file's.
 fn body_of(read: &[&str]) -> Option<String> {
     let numbered = |line: &str| -> Option<String> {
-        let (number, rest) = line
-            .trim_start_matches(' ')
-            .split_once(['→', '\t'])
-            .or_else(|| line.split_once(": "))?;
-        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        is_number.then(|| rest.to_owned())
+        let line = line.trim_start_matches(' ');
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let text = ["→", "\t", ": "]
+            .iter()
+            .find_map(|gap| rest.strip_prefix(gap))?;
+        (rest.len() < line.len()).then(|| text.to_owned())
     };
     let has_numbers = numbered(read[0]).is_some();
     let lines = read.iter().filter_map(|line| {

@@ -223,6 +223,8 @@ impl Setting {
             since: at(since),
             screen: None,
             told: None,
+            taken: &[],
+            rivals: &[],
         });
         learnt.map(|id| id.as_str().to_owned())
     }

@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use the_loop_core::config::HarnessTrust;
 use the_loop_core::confirm::{AgentState, Composer};
-use the_loop_core::ids::Slug;
 use the_loop_core::time::Timestamp;
 
 use super::*;
@@ -421,6 +419,8 @@ fn di33_the_id_is_that_of_the_conversation_begun_here_with_a_prompt_of_ours() {
             since,
             screen: None,
             told: None,
+            taken: &[],
+            rivals: &[],
         })
         .map(|id| id.as_str().to_owned())
     };
