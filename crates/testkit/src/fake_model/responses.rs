@@ -80,8 +80,11 @@ fn item(directive: &Directive, number: u64) -> Value {
     let run = |command: &str| call("exec_command", json!({"cmd": command}));
     match directive {
         Directive::Run(command) => run(command),
-        // It has no tool of its own for reading.
-        Directive::Read(path) => run(&format!("cat '{path}'")),
+        // It has no tool of its own for reading, and is given a part of a long output unless asked.
+        Directive::Read(path) => call(
+            "exec_command",
+            json!({"cmd": format!("cat '{path}'"), "max_output_tokens": 100_000}),
+        ),
         Directive::Permit(command) => call(
             "exec_command",
             json!({"cmd": unlisted(command), "sandbox_permissions": "require_escalated",

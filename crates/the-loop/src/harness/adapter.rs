@@ -285,7 +285,9 @@ impl Adapter {
     pub fn is_told_by_screen(&self) -> bool {
         let on_screen = |signal: &Signal| matches!(signal, Signal::Screen(_));
         let mut signals = self.declared.signals.all().into_iter().flatten();
-        self.kind.is_told_by_screen() || signals.any(on_screen)
+        // Of a dialog that was declared, nothing else is known.
+        let dialogs = self.kind == Kind::Declared && !self.declared.dialogs.is_empty();
+        self.kind.is_told_by_screen() || dialogs || signals.any(on_screen)
     }
 
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to

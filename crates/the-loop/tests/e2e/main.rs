@@ -20,5 +20,6 @@ mod rig;
 mod roll;
 mod root;
 mod secret;
+mod shown;
 mod text;
 mod wrapper;

@@ -14,6 +14,7 @@ pub fn started(agent: &'static Agent) -> Option<Rig> {
     assert_eq!(rig.events("session.spawned").len(), 1);
     assert_eq!(rig.events("session.ready").len(), 1);
     rig.state("idle");
+    assert!(rig.events("hook.silent").is_empty());
     Some(rig)
 }
 

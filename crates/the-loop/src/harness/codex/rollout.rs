@@ -34,7 +34,7 @@ pub fn transcript_path(world: &World, place: &Place) -> Option<Utf8PathBuf> {
 }
 
 /// The newest conversation that was begun in this pane: since the launch, in its directory, by a person's
-/// program and not by an agent's helper, and with a prompt of ours in it.
+/// program and not by an agent's helper, with a prompt of ours in it, and no other session's.
 pub fn learn_id(learning: &Learning<'_>) -> Option<HarnessSessionId> {
     let disk = &*learning.world.disk;
     let times = [learning.since, learning.world.clock.now()];
@@ -45,7 +45,8 @@ pub fn learn_id(learning: &Learning<'_>) -> Option<HarnessSessionId> {
         let begun = id.and_then(|id| Some((begun_at(id)?, id)));
         found.extend(begun.map(|(at, id)| (at, id, path)));
     }
-    found.retain(|(at, _, _)| *at >= learning.since);
+    let is_taken = |id: &str| learning.taken.iter().any(|taken| taken.as_str() == id);
+    found.retain(|(at, id, _)| *at >= learning.since && !is_taken(id));
     found.sort_unstable();
     let is_ours = |path: &Utf8Path| {
         is_begun_in(disk, path, &learning.place.cwd) == Some(true) && holds_our_prompt(disk, path)

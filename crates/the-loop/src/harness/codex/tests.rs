@@ -216,14 +216,14 @@ impl Setting {
         path
     }
 
-    fn learns(&self, since: i64) -> Option<String> {
+    fn learns(&self, since: i64, taken: &[HarnessSessionId]) -> Option<String> {
         let learnt = learn_id(&Learning {
             world: &self.world,
             place: &self.place(None),
             since: at(since),
             screen: None,
             told: None,
-            taken: &[],
+            taken,
             rivals: &[],
         });
         learnt.map(|id| id.as_str().to_owned())
@@ -234,7 +234,7 @@ impl Setting {
 fn di33_the_id_is_learnt_from_the_file_of_this_pane() {
     let setting = setting();
     let real = setting.path.join("w");
-    assert_eq!(setting.learns(2000), None);
+    assert_eq!(setting.learns(2000, &[]), None);
     // Another directory, a helper of an agent, a person's own: none is the pane's conversation.
     setting.rollout(LATER, Utf8Path::new("/elsewhere"), json!("cli"), &header());
     setting.rollout(
@@ -250,10 +250,16 @@ fn di33_the_id_is_learnt_from_the_file_of_this_pane() {
         "mine",
     );
     setting.rollout(EARLIER, &real, json!("cli"), &header());
-    assert_eq!(setting.learns(2000), None);
+    assert_eq!(setting.learns(2000, &[]), None);
     setting.rollout(OURS, &real, json!("cli"), &header());
-    assert_eq!(setting.learns(2000).as_deref(), Some(OURS));
-    assert_eq!(setting.learns(2001), None, "it began before the launch");
+    assert_eq!(setting.learns(2000, &[]).as_deref(), Some(OURS));
+    assert_eq!(
+        setting.learns(2001, &[]),
+        None,
+        "it began before the launch"
+    );
+    let taken = HarnessSessionId::parse(OURS).unwrap();
+    assert_eq!(setting.learns(2000, &[taken]), None, "another session's");
 }
 
 #[test]
