@@ -296,7 +296,7 @@ impl HoldReason {
     ];
 
     /// The word in the inbox, in events and in output.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Draft => "draft",
             Self::Typing => "typing",

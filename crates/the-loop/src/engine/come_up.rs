@@ -71,7 +71,7 @@ impl Performer<'_> {
     }
 
     pub(super) fn take_tail(&mut self, error: &str) {
-        self.tail = self.tmux.tail(&self.target, TAIL_LINES);
+        self.tail = self.tmux.tail(&self.spot(), TAIL_LINES);
         self.error = Some(format!("{} {error}", self.adapter.name()));
     }
 
@@ -104,6 +104,7 @@ impl Performer<'_> {
             .as_ref()
             .is_some_and(|spawn| spawn.previous.is_some());
         record.spawn = None;
+        record.idle_stopped_at = None;
         record.last_event_at = Some(now);
         if let Some(process) = self.launched {
             record.pid = Some(process.pid);
@@ -216,6 +217,10 @@ impl Performer<'_> {
                         return self.ready();
                     }
                     reason = state.hold().unwrap_or(HoldReason::NotReady);
+                    // A person is needed now, not when the patience is over.
+                    if let (true, Some(job)) = (state.waits_for_person(), &self.job) {
+                        self.engine.say_held(&self.gathered, job, reason);
+                    }
                 }
             }
             if self.clock().is_over(&deadline) {
@@ -232,6 +237,9 @@ impl Performer<'_> {
     }
 
     pub(super) fn ready(&self) -> Readiness {
+        if let Some(job) = &self.job {
+            self.engine.goes_on(&self.gathered, job);
+        }
         self.engine.emit(LogEvent::SessionReady {
             work_item: self.gathered.item.clone(),
             endpoint: None,

@@ -35,7 +35,7 @@ impl Engine {
             };
         }
         let mut performer = Performer::new(self, held, gathered.clone(), Some(job.clone()));
-        let view = if let Ok(view) = performer.tmux.view(&performer.target) {
+        let view = if let Ok(view) = performer.view() {
             view.filter(|view| !view.pane.dead)
         } else {
             self.say_held(gathered, job, HoldReason::TmuxUnanswered);

@@ -9,16 +9,16 @@ use the_loop_core::ids::TmuxTarget;
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
-use super::Engine;
 use super::agent::Agent;
 use super::choose::Choice;
 use super::item::{Gathered, Job};
 use super::slots::Slot;
+use super::{Engine, lock};
 use crate::clock::Clock;
 use crate::harness::adapter::Adapter;
 use crate::process::ProcessId;
 use crate::store::lock::ItemLock;
-use crate::tmux::Tmux;
+use crate::tmux::{Spot, Tmux, View, agent_pane};
 
 /// How often a file is looked at while something is awaited.
 pub(super) const GLANCE: Duration = Duration::from_millis(15);
@@ -147,9 +147,38 @@ impl<'a> Performer<'a> {
     /// The process in the pane, when it carries our mark for this very item.
     pub fn ours(&self) -> Result<Option<ProcessId>, ()> {
         let panes = self.tmux.panes(&self.target).map_err(|_| ())?;
-        Ok(panes
-            .iter()
-            .find(|pane| !pane.dead)
-            .and_then(|pane| self.engine.marked(pane.pid, &self.gathered.item)))
+        let mut live = panes.iter().filter(|pane| !pane.dead);
+        Ok(live.find_map(|pane| self.engine.marked(pane.pid, &self.gathered.item)))
+    }
+
+    /// The agent's pane, as it was last seen.
+    pub fn spot(&self) -> Spot {
+        Spot {
+            target: self.target.clone(),
+            pane: lock(&self.agent).pane,
+        }
+    }
+
+    /// A look at the agent's pane; `Ok(None)` when there is none, whatever else its session may hold. Where the
+    /// pane is not known, or holds another process by now, it is looked for first.
+    pub fn view(&self) -> Result<Option<View>, ()> {
+        let record = self.gathered.record.as_ref();
+        let launched = self.launched.map(|process| process.pid);
+        let recorded = launched.or_else(|| record.and_then(|record| record.pid));
+        let is_ours = |pid| self.engine.marked(pid, &self.gathered.item).is_some();
+        let known = self.spot();
+        if known.pane.is_some()
+            && let Some(view) = self.tmux.view(&known).map_err(|_| ())?
+            && recorded.is_none_or(|pid| pid == view.pane.pid || is_ours(view.pane.pid))
+        {
+            return Ok(Some(view));
+        }
+        let panes = self.tmux.panes(&self.target).map_err(|_| ())?;
+        let found = agent_pane(&panes, recorded, is_ours).map(|pane| pane.id);
+        lock(&self.agent).pane = found;
+        match found {
+            Some(_) => self.tmux.view(&self.spot()).map_err(|_| ()),
+            None => Ok(None),
+        }
     }
 }

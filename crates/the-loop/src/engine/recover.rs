@@ -54,7 +54,12 @@ impl Engine {
                         self.bring_back_later(found);
                     }
                 }
-                SessionStatus::Active if gone && settings.routing.tmux.recover_on_start => {
+                // One that was ended for being idle comes back when it is needed (DI-51).
+                SessionStatus::Active
+                    if gone
+                        && found.record.idle_stopped_at.is_none()
+                        && settings.routing.tmux.recover_on_start =>
+                {
                     self.bring_back_later(found);
                 }
                 SessionStatus::Active | SessionStatus::Paused | SessionStatus::Closed => {}

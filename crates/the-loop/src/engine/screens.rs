@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use the_loop_core::ids::TmuxTarget;
-use the_loop_core::probe::TmuxState;
 
 use super::Engine;
 use crate::harness::adapter::Adapters;
 use crate::store::registry::Registered;
-use crate::tmux::{Snapshot, Tmux, View};
+use crate::tmux::{PaneId, Snapshot, Tmux, View, agent_pane};
+
+/// What the agents' panes show.
+pub(super) type Screens = BTreeMap<PaneId, View>;
 
 impl Engine {
     /// The screens of live sessions whose harness is told by its screen: none for most, else one more
@@ -19,14 +21,14 @@ impl Engine {
         adapters: &Adapters,
         snapshot: &Snapshot,
         tmux: &Tmux,
-    ) -> BTreeMap<String, View> {
+    ) -> Screens {
         let shown = live.iter().filter_map(|found| {
             let target = TmuxTarget::parse(&found.record.tmux_target)?;
             let adapter = adapters.named(&found.record.harness)?;
-            (adapter.is_told_by_screen() && snapshot.state(&target) == TmuxState::Live)
-                .then_some(target)
+            let is_ours = |pid| self.marked(pid, &found.record.item).is_some();
+            let pane = agent_pane(snapshot.panes(&target), found.record.pid, is_ours)?;
+            (adapter.is_told_by_screen() && !pane.dead).then(|| pane.clone())
         });
-        let shown: Vec<TmuxTarget> = shown.collect();
-        tmux.screens(&shown)
+        tmux.screens(shown.collect())
     }
 }

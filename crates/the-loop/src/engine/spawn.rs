@@ -237,9 +237,10 @@ impl Performer<'_> {
             .is_ok_and(|snapshot| snapshot.is_empty());
         match self
             .tmux
-            .new_session(&self.target, Utf8Path::new(&record.cwd), &argv)
+            .new_session(&self.target, Utf8Path::new(&record.cwd), remain, &argv)
         {
-            Spawned::Made { pid } => {
+            Spawned::Made { pid, pane } => {
+                super::lock(&self.agent).pane = Some(pane);
                 if was_empty {
                     self.engine.emit(LogEvent::TmuxServerStarted {
                         socket: self.tmux.socket().to_owned(),

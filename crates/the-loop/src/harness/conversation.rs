@@ -47,6 +47,14 @@ impl Conversation {
         }
     }
 
+    /// Was it another one at the last look, and read from its beginning?
+    pub fn restarted(&self) -> bool {
+        match self {
+            Self::Lines(tail) => tail.restarted(),
+            Self::Rows(rows) => rows.restarted(),
+        }
+    }
+
     /// The entries that came since the last look. One that is not there has none; one that cannot be read
     /// is an error, and is tried again at the next look.
     pub fn read(&mut self, disk: &dyn Disk) -> io::Result<Vec<Entry>> {

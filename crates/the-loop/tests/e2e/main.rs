@@ -8,12 +8,17 @@
     reason = "a test fails by panicking, arranges files and programs itself, and says what it measured"
 )]
 
+mod attached;
 mod control;
+mod harness;
 mod hold;
 mod http;
+mod inbox;
 mod kill;
+mod left_alone;
 mod order;
 mod payload;
+mod person;
 mod renewed;
 mod restart;
 mod rig;

@@ -54,7 +54,19 @@ const BEGUN: &str = "
 pub struct Rows {
     path: Utf8PathBuf,
     conversation: HarnessSessionId,
-    open: Option<Open>,
+    connection: Option<Connection>,
+    /// The database that was read last.
+    inode: Option<u64>,
+    seen: Seen,
+    growth: Growth,
+    restarted: bool,
+}
+
+/// How far a conversation was told.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// The database's version: it changes with every commit of another connection.
+    version: Option<i64>,
     /// The newest row that was told: its number, and its id, by which a number used again is noticed.
     told: Option<(i64, String)>,
     /// The newest step that was counted.
@@ -63,15 +75,6 @@ pub struct Rows {
     began_at: i64,
     /// The newest answer that was over.
     ended_at: i64,
-    growth: Growth,
-}
-
-#[derive(Debug)]
-struct Open {
-    connection: Connection,
-    inode: u64,
-    /// Changes with every commit of another connection.
-    version: Option<i64>,
 }
 
 impl Rows {
@@ -80,12 +83,11 @@ impl Rows {
         Self {
             path,
             conversation,
-            open: None,
-            told: None,
-            counted_at: 0,
-            began_at: 0,
-            ended_at: 0,
+            connection: None,
+            inode: None,
+            seen: Seen::default(),
             growth: Growth::default(),
+            restarted: false,
         }
     }
 
@@ -99,33 +101,51 @@ impl Rows {
         self.growth
     }
 
+    /// Was the database another one at the last look, and read from its beginning?
+    pub fn restarted(&self) -> bool {
+        self.restarted
+    }
+
     /// The entries that came since the last look. A database that is not there has none.
     pub fn read(&mut self, disk: &dyn Disk) -> io::Result<Vec<Entry>> {
         let Some(meta) = disk.meta(&self.path)? else {
-            self.open = None;
+            self.connection = None;
             return Ok(Vec::new());
         };
-        let mut open = match self.open.take() {
-            Some(open) if open.inode == meta.inode => open,
-            Some(_) | None => Open {
-                connection: connect(&self.path)?,
-                inode: meta.inode,
-                version: None,
-            },
+        let last = self.inode.replace(meta.inode);
+        self.restarted = last.is_some_and(|inode| inode != meta.inode);
+        if self.restarted {
+            self.connection = None;
+            self.seen = Seen::default();
+        }
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                self.seen.version = None;
+                connect(&self.path)?
+            }
         };
-        // A connection that failed is not used again.
-        let entries = self.read_from(&mut open).map_err(io::Error::other)?;
-        self.open = Some(open);
-        Ok(entries)
+        let before = self.seen.clone();
+        match self.read_from(&connection) {
+            Ok(entries) => {
+                self.connection = Some(connection);
+                Ok(entries)
+            }
+            // Nothing was told, and a connection that failed is not used again.
+            Err(error) => {
+                self.seen = before;
+                Err(io::Error::other(error))
+            }
+        }
     }
 
-    fn read_from(&mut self, open: &mut Open) -> rusqlite::Result<Vec<Entry>> {
+    fn read_from(&mut self, connection: &Connection) -> rusqlite::Result<Vec<Entry>> {
         let pragma = "PRAGMA data_version";
-        let version = open.connection.query_row(pragma, [], |row| row.get(0))?;
-        if open.version == Some(version) {
+        let version = connection.query_row(pragma, [], |row| row.get(0))?;
+        if self.seen.version == Some(version) {
             return Ok(Vec::new());
         }
-        let one_moment = open.connection.unchecked_transaction()?;
+        let one_moment = connection.unchecked_transaction()?;
         let mut entries = Vec::new();
         let from = self.reads_on_from(&one_moment)?;
         let mut statement = one_moment.prepare_cached(PARTS)?;
@@ -138,13 +158,13 @@ impl Rows {
         drop(statement);
         self.take_newest(&one_moment, &mut entries)?;
         one_moment.finish()?;
-        open.version = Some(version);
+        self.seen.version = Some(version);
         Ok(entries)
     }
 
     /// The row that was told last, if it is still the same; otherwise everything is told again.
     fn reads_on_from(&self, connection: &Connection) -> rusqlite::Result<i64> {
-        let Some((number, id)) = &self.told else {
+        let Some((number, id)) = &self.seen.told else {
             return Ok(0);
         };
         let there: Option<String> = connection
@@ -162,7 +182,7 @@ impl Rows {
         let (is_its_own, prompted, made): (bool, i64, i64) =
             (row.get(2)?, row.get(3)?, row.get(4)?);
         let part: Value = row.get(5).map(|text: String| parsed(&text))?;
-        self.told = Some((row.get(0)?, row.get(1)?));
+        self.seen.told = Some((row.get(0)?, row.get(1)?));
         if part["type"] == "text" {
             let words = part["text"].as_str().unwrap_or_default();
             if part["synthetic"] != true {
@@ -173,8 +193,8 @@ impl Rows {
             }
             return Ok(());
         }
-        let usage = if made > self.counted_at {
-            self.counted_at = made;
+        let usage = if made > self.seen.counted_at {
+            self.seen.counted_at = made;
             usage(&part["tokens"])
         } else {
             Usage::default()
@@ -204,7 +224,11 @@ impl Rows {
             return Ok(());
         };
         self.growth = Growth {
-            len: self.told.as_ref().map_or(0, |(number, _)| *number as u64),
+            len: self
+                .seen
+                .told
+                .as_ref()
+                .map_or(0, |(number, _)| *number as u64),
             modified_ms: changed,
         };
         let message = parsed(&message);
@@ -215,9 +239,9 @@ impl Rows {
         let (began, ended) = (time("created"), time("completed"));
         let is_over = message["error"].is_object() || !goes_on(message["finish"].as_str());
         let (at, told) = if ended == 0 {
-            (began, &mut self.began_at)
+            (began, &mut self.seen.began_at)
         } else {
-            (ended, &mut self.ended_at)
+            (ended, &mut self.seen.ended_at)
         };
         if at > *told && (ended == 0 || is_over) {
             *told = at;
