@@ -1,6 +1,6 @@
 //! A model server for real coding agents, on loopback: enough of each wire format that they speak, told
-//! apart by the path of a request. `anthropic` is Claude Code's, `gemini` is Gemini CLI's, `responses`
-//! is Codex's.
+//! apart by the path of a request. `anthropic` is Claude Code's, `chat` is OpenCode's, `gemini` is
+//! Gemini CLI's, `responses` is Codex's.
 //!
 //! It does what the prompt says. The last directive in the newest user message decides, be it in the
 //! user's words or in what a tool gave back: `[[run COMMAND]]` asks for the harness's shell,
@@ -11,6 +11,7 @@
 //! A wire format is a module with four functions: `Wire` calls them.
 
 mod anthropic;
+mod chat;
 mod gemini;
 mod responses;
 
@@ -215,6 +216,8 @@ enum Wire {
     Gemini,
     /// OpenAI's responses.
     Responses,
+    /// OpenAI's chat completions.
+    Chat,
 }
 
 impl Wire {
@@ -225,6 +228,8 @@ impl Wire {
             Some(Self::Responses)
         } else if gemini::is_path(path) {
             Some(Self::Gemini)
+        } else if path == "/v1/chat/completions" {
+            Some(Self::Chat)
         } else {
             None
         }
@@ -235,6 +240,7 @@ impl Wire {
             Self::Anthropic => anthropic::asked(body),
             Self::Gemini => gemini::asked(body),
             Self::Responses => responses::asked(body),
+            Self::Chat => chat::asked(body),
         }
     }
 
@@ -243,7 +249,7 @@ impl Wire {
         match self {
             Self::Anthropic => anthropic::count(path, asked),
             Self::Gemini => gemini::count(path, asked),
-            Self::Responses => None,
+            Self::Responses | Self::Chat => None,
         }
     }
 
@@ -258,6 +264,7 @@ impl Wire {
             Self::Anthropic => anthropic::answer(body, directive, number),
             Self::Gemini => gemini::answer(path, body, directive, number),
             Self::Responses => responses::answer(body, directive, number),
+            Self::Chat => chat::answer(body, directive, number),
         }
     }
 
@@ -266,6 +273,7 @@ impl Wire {
             Self::Anthropic => anthropic::failure(status, kind),
             Self::Gemini => gemini::failure(status, kind),
             Self::Responses => responses::failure(status, kind),
+            Self::Chat => chat::failure(status, kind),
         }
     }
 }

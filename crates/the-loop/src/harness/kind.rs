@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::confirm::{AgentState, Composer, Observation};
 use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, codex, cursor, demo, gemini};
+use super::{claude, codex, cursor, demo, gemini, opencode};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -34,6 +34,8 @@ pub enum Kind {
     Demo,
     /// Gemini CLI.
     Gemini,
+    /// OpenCode.
+    OpenCode,
     /// None: everything about it is declared, in the settings or beside this.
     Declared,
 }
@@ -67,11 +69,17 @@ impl Adapter {
         Self::new(Kind::Gemini, gemini::declaration())
     }
 
+    /// OpenCode.
+    pub fn opencode() -> Self {
+        Self::new(Kind::OpenCode, opencode::declaration())
+    }
+
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
         vec![
             Self::claude(),
             Self::codex(),
+            Self::opencode(),
             Self::cursor(),
             Self::gemini(),
             Self::demo(),
@@ -102,7 +110,7 @@ impl Kind {
                 }
                 Ok(Ok(Vec::new()))
             }
-            Self::Demo => Ok(Ok(Vec::new())),
+            Self::OpenCode | Self::Demo => Ok(Ok(Vec::new())),
         }
     }
 
@@ -122,6 +130,7 @@ impl Kind {
                 Some(Layout::new(&root).demo_transcript(id))
             }
             Self::Gemini => gemini::transcript_path(world, place),
+            Self::OpenCode => opencode::database(place),
             Self::Declared => None,
         }
     }
@@ -133,6 +142,7 @@ impl Kind {
             Self::Codex => TranscriptFormat::Codex,
             Self::Demo => TranscriptFormat::Demo,
             Self::Gemini => TranscriptFormat::Gemini,
+            Self::OpenCode => TranscriptFormat::OpenCodeRows,
             Self::Declared => TranscriptFormat::Lines,
         }
     }
@@ -141,7 +151,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::Codex | Self::Demo | Self::Gemini | Self::Declared => None,
+            Self::Codex | Self::OpenCode | Self::Gemini | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -150,7 +160,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::Codex | Self::Gemini | Self::Declared => None,
+            Self::Codex | Self::OpenCode | Self::Gemini | Self::Declared => None,
         }
     }
 
@@ -161,7 +171,7 @@ impl Kind {
             Self::Codex => codex::title_state(title),
             Self::Demo => demo::title_state(title),
             Self::Gemini => return gemini::title_state(title),
-            Self::Declared => None,
+            Self::OpenCode | Self::Declared => None,
         };
         state.map(|state| (state, Duration::ZERO))
     }
@@ -174,6 +184,7 @@ impl Kind {
             Self::Codex => codex::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
             Self::Gemini => gemini::screen_state(screen),
+            Self::OpenCode => opencode::screen_state(screen),
             Self::Declared => None,
         }
     }
@@ -181,7 +192,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::Codex | Self::Gemini | Self::Declared => true,
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Gemini | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -194,11 +205,13 @@ impl Kind {
     ) -> Option<Range<usize>> {
         match self {
             Self::Gemini => gemini::input_line(screen),
-            Self::Claude | Self::Codex | Self::Demo | Self::Declared => match &declared.composer {
-                ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
-                ComposerRule::Open { prompts } => screen.open_input_line(prompts),
-                ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
-            },
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Demo | Self::Declared => {
+                match &declared.composer {
+                    ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                    ComposerRule::Open { prompts } => screen.open_input_line(prompts),
+                    ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
+                }
+            }
         }
     }
 
@@ -206,6 +219,7 @@ impl Kind {
     pub(super) fn composer(self, screen: &ScreenView, marker: Option<&Marker>) -> Option<Composer> {
         match self {
             Self::Gemini => Some(gemini::composer(screen, marker)),
+            Self::OpenCode => Some(opencode::composer(screen, marker)),
             Self::Claude | Self::Codex | Self::Demo | Self::Declared => None,
         }
     }
@@ -214,7 +228,9 @@ impl Kind {
     pub(super) fn rest(self) -> Duration {
         match self {
             Self::Gemini => gemini::REST,
-            Self::Claude | Self::Codex | Self::Demo | Self::Declared => Duration::ZERO,
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Demo | Self::Declared => {
+                Duration::ZERO
+            }
         }
     }
 
@@ -222,8 +238,25 @@ impl Kind {
     pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
             Self::Codex => codex::learn_id(learning),
+            Self::OpenCode => opencode::learn_id(learning),
             // We choose it, or the declaration says where it stands.
             Self::Claude | Self::Demo | Self::Gemini | Self::Declared => None,
+        }
+    }
+
+    /// A variable that its pane gets for this session, where that takes code.
+    pub(super) fn env(self, world: &World, mail_dir: &Utf8Path) -> Option<(String, String)> {
+        match self {
+            Self::OpenCode => Some(opencode::session_settings(world, mail_dir)),
+            Self::Claude | Self::Codex | Self::Demo | Self::Gemini | Self::Declared => None,
+        }
+    }
+
+    /// Does only its screen tell what it does and waits for?
+    pub(super) fn is_told_by_screen(self) -> bool {
+        match self {
+            Self::OpenCode => true,
+            Self::Claude | Self::Codex | Self::Demo | Self::Gemini | Self::Declared => false,
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum TranscriptFormat {
     Demo,
     /// Gemini CLI's JSONL.
     Gemini,
+    /// No lines: rows of OpenCode's database, which [`super::conversation`] follows.
+    OpenCodeRows,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
 }
@@ -171,6 +173,7 @@ impl TranscriptTail {
                 TranscriptFormat::Demo => demo_entry(line),
                 TranscriptFormat::Gemini => gemini::entry(line, counted),
                 TranscriptFormat::Lines => mention(line),
+                TranscriptFormat::OpenCodeRows => None,
             };
             entries.extend(entry);
         })?;

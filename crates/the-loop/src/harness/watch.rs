@@ -3,18 +3,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use the_loop_core::config::pattern::Confirms;
 use the_loop_core::confirm::{self, AgentState, By, MarkerSeen, Observation, ObservationSource};
 use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
 use super::adapter::{Adapter, Learning};
+use super::conversation::Conversation;
 use super::hook::{HookLine, HookTail};
 use super::kind::Kind;
 use super::place::Place;
 use super::screen::ScreenView;
 use super::signals::Told;
-use super::transcript::{Entry, Growth, TranscriptTail, Usage};
+use super::transcript::{Entry, Growth, Usage};
 use crate::world::World;
 
 /// Markers remembered of one session; the oldest go out. A delivery is confirmed long before.
@@ -34,7 +36,7 @@ pub struct Watch {
     /// When the newest look was.
     looked_at: Timestamp,
     hooks: HookTail,
-    transcript: Option<TranscriptTail>,
+    transcript: Option<Conversation>,
     transcript_read: bool,
     /// Another transcript is read from now on.
     transcript_is_new: bool,
@@ -207,10 +209,9 @@ impl Watch {
             self.last_turn_at = Some(line.at);
         }
         if let Some(path) = line.transcript_path.as_ref().filter(|_| ours) {
-            let known = self.transcript.as_ref().map(TranscriptTail::path);
+            let known = self.transcript.as_ref().map(Conversation::path);
             if known != Some(path.as_path()) {
-                let format = self.adapter.kind().transcript_format();
-                self.transcript = Some(TranscriptTail::new(path.clone(), format));
+                self.transcript = self.follow(path.clone());
                 self.transcript_read = false;
                 self.transcript_is_new = true;
             }
@@ -266,8 +267,12 @@ impl Watch {
         let path = self
             .adapter
             .transcript_path(world, &self.place, self.launched_at);
+        self.transcript = path.and_then(|path| self.follow(path));
+    }
+
+    fn follow(&self, path: Utf8PathBuf) -> Option<Conversation> {
         let format = self.adapter.kind().transcript_format();
-        self.transcript = path.map(|path| TranscriptTail::new(path, format));
+        Conversation::at(path, format, self.place.session_id.as_ref())
     }
 
     fn look_at_transcript(&mut self, world: &World, looked: &mut Looked) {
@@ -427,7 +432,7 @@ impl Watch {
     pub fn growth(&self) -> Growth {
         self.transcript
             .as_ref()
-            .map(TranscriptTail::growth)
+            .map(Conversation::growth)
             .unwrap_or_default()
     }
 }

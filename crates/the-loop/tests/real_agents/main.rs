@@ -15,5 +15,6 @@ mod agent;
 mod claude;
 mod codex;
 mod gemini;
+mod opencode;
 mod rig;
 mod scenario;
