@@ -51,6 +51,8 @@ pub(super) struct Performer<'a> {
     pub tail: Vec<String>,
     /// The session record as it was before a spawn was journaled.
     pub before: Option<SessionRecord>,
+    /// A replacement was in hand when the session turned out to live.
+    pub averted: bool,
     pub launch_file: Option<Utf8PathBuf>,
     pub launched: Option<ProcessId>,
     pub room: Option<super::limits::Reservation>,
@@ -86,6 +88,7 @@ impl<'a> Performer<'a> {
             agent,
             error: None,
             tail: Vec::new(),
+            averted: false,
             launch_file: None,
             launched: None,
             room: None,
@@ -110,6 +113,7 @@ impl<'a> Performer<'a> {
             | Effect::PrepareHarness { .. }
             | Effect::Clear(_)
             | Effect::Launch { .. }
+            | Effect::TakeBack
             | Effect::RecordActive { .. } => {
                 if self.slot.is_none() {
                     self.slot = Some(self.engine.0.slots.take());
@@ -133,6 +137,7 @@ impl<'a> Performer<'a> {
                 Seen::Journal(self.record_active(launch, adopted))
             }
             Effect::AwaitReady => Seen::Ready(self.await_ready()),
+            Effect::TakeBack => Seen::Journal(self.take_journal_back()),
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod attached;
 mod control;
+mod crowd;
 mod harness;
 mod hold;
 mod http;
@@ -24,6 +25,10 @@ mod restart;
 mod rig;
 mod roll;
 mod root;
+mod scripted;
 mod secret;
+mod seed004;
+mod shown;
+mod steps;
 mod text;
 mod wrapper;
