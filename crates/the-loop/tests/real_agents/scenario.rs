@@ -155,6 +155,8 @@ fn long_texts(rig: &Rig, confirmed: usize) {
         lines(60 << 10),
         words(60 << 10),
         words(65_536),
+        // A prompt is longer in bytes than a comment may be in characters.
+        format!("!{}\\", "漢字 ".repeat((100 << 10) / 7)),
     ];
     for (at, text) in texts.iter().enumerate() {
         rig.comment(text);

@@ -126,9 +126,14 @@ pub fn title_state(title: &str) -> Option<AgentState> {
 }
 
 /// What its screen says when no known dialog is in the way, and how long that must have been so before
-/// it counts.
+/// it counts. It has an input line whenever it takes a prompt. Without one there is a list to choose from
+/// or a text to page through, in which a paste and an Enter would do something else.
 pub fn screen_state(screen: &ScreenView) -> Option<(AgentState, Duration)> {
-    let input = screen.open_input_line(&PROMPTS)?;
+    let Some(input) = screen.open_input_line(&PROMPTS) else {
+        let waits = AgentState::Waiting(WaitingKind::Dialog);
+        let is_drawn = screen.rows.iter().any(|row| !row.is_empty());
+        return is_drawn.then_some((waits, Duration::ZERO));
+    };
     // The line that says it works stands below everything that was said.
     let works = screen.rows[..input.start]
         .iter()
