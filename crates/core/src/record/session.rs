@@ -25,6 +25,8 @@ pub struct SessionRecord {
     pub created_at: Timestamp,
     /// When something last happened to it.
     pub last_event_at: Option<Timestamp>,
+    /// When its agent was ended because nobody had needed it for long; absent once it is back.
+    pub idle_stopped_at: Option<Timestamp>,
     /// When it was closed.
     pub closed_at: Option<Timestamp>,
     /// tmux session name as recorded; empty until spawned. Read it with [`SessionRecord::target`].
@@ -128,6 +130,7 @@ impl SessionRecord {
             status,
             created_at,
             last_event_at: None,
+            idle_stopped_at: None,
             closed_at: None,
             tmux_target: String::new(),
             tmux_socket: None,
@@ -177,6 +180,7 @@ impl SessionRecord {
             status: fields.must_word("status", SessionStatus::parse)?,
             created_at: fields.must_time("createdAt")?,
             last_event_at: fields.time("lastEventAt")?,
+            idle_stopped_at: fields.time("idleStoppedAt")?,
             closed_at: fields.time("closedAt")?,
             tmux_target: fields.owned("tmuxTarget")?.unwrap_or_default(),
             tmux_socket: fields.owned("tmuxSocket")?,
@@ -249,6 +253,10 @@ impl SessionRecord {
                 self.last_event_at.map(Timestamp::seconds),
             );
         }
+        if new(|a, b| a.idle_stopped_at == b.idle_stopped_at) {
+            let at = self.idle_stopped_at.map(Timestamp::seconds);
+            set_or_drop(&mut map, "idleStoppedAt", at);
+        }
         if new(|a, b| a.closed_at == b.closed_at) {
             set_or_drop(&mut map, "closedAt", self.closed_at.map(Timestamp::seconds));
         }
@@ -315,7 +323,7 @@ impl SessionRecord {
     /// When the process now in the pane was launched, or some time before where that is not known.
     pub fn launch_began_at(&self) -> Timestamp {
         let intent = self.spawn.as_ref().map(|spawn| spawn.at);
-        self.launched_at.or(intent).unwrap_or(self.created_at)
+        intent.or(self.launched_at).unwrap_or(self.created_at)
     }
 
     /// The recorded tmux session, when one is recorded whose name is of our shape (ST-7).

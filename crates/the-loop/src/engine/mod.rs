@@ -5,33 +5,41 @@
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
 //! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
-//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
-//! `recover` does what a start has to do. `restart` relaunches sessions with a renewed environment
-//! (`relaunch` is the effects of it), `drift` tells who holds an old one, `left_behind` settles what a
-//! verb that was killed has left. `tell` writes back on tickets of the embedded tracker, and
+//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, with
+//! `attention` for those that need somebody, `tokens` for what they use and `idle` for those that nobody
+//! needs; `parking` is how a limit stops and lets go; `recover` does what a start has to do, `bring_back`
+//! the conversations that lost their agents, `doubts` what was left undecided. `restart` relaunches
+//! sessions with a renewed environment (`relaunch` is the effects of it), `drift` tells who holds an old
+//! one, `left_behind` settles what a verb that was killed has left. `tell` writes back on tickets of the
+//! embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
 //! delivery (DI-6): same code, same locks.
 
 mod agent;
+mod attention;
+mod bring_back;
 mod choose;
 mod close;
 mod come_up;
 mod command;
 mod conclude;
 mod deliver;
+mod doubts;
 mod drift;
 mod end_harness;
 mod examine;
 mod give_back;
 mod hold;
+mod idle;
 mod intake;
 mod item;
 mod launch;
 mod learn;
 mod left_behind;
 mod limits;
+mod parking;
 mod perform;
 mod prompt;
 mod recover;
@@ -41,6 +49,7 @@ mod slots;
 mod spawn;
 mod supervise;
 mod tell;
+mod tokens;
 mod undo;
 pub mod verbs;
 
@@ -55,11 +64,11 @@ use the_loop_core::event::{LogEvent, Source};
 use the_loop_core::ids::{ItemKey, WorkItemRef};
 use the_loop_core::record::SessionRecord;
 
-pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
 pub use drift::environment_of;
 pub use item::{Rest, is_deed};
 pub use limits::free_memory;
+pub use parking::{limit_of, limit_words};
 
 use crate::git::Git;
 use crate::harness::adapter::Adapters;
@@ -120,11 +129,15 @@ struct Shared {
     holds: Mutex<HashMap<Seq, hold::HoldNote>>,
     submits: Mutex<HashMap<Seq, u32>>,
     doubtful: Mutex<HashSet<Seq>>,
+    in_doubt: Mutex<HashSet<ItemKey>>,
+    lost_said: Mutex<HashSet<ItemKey>>,
+    line: Mutex<bring_back::Line>,
     left_to_person: Mutex<HashSet<Seq>>,
     faults_said: Mutex<HashMap<Utf8PathBuf, i64>>,
     stopping: AtomicBool,
     woken: (Mutex<bool>, Condvar),
     outage: Mutex<supervise::Outage>,
+    server_gone: Mutex<bool>,
     drift: Mutex<drift::Drift>,
 }
 
@@ -155,11 +168,15 @@ impl Engine {
             holds: Mutex::default(),
             submits: Mutex::default(),
             doubtful: Mutex::default(),
+            in_doubt: Mutex::default(),
+            lost_said: Mutex::default(),
+            line: Mutex::default(),
             left_to_person: Mutex::default(),
             faults_said: Mutex::default(),
             stopping: AtomicBool::new(false),
             woken: (Mutex::new(false), Condvar::new()),
             outage: Mutex::default(),
+            server_gone: Mutex::default(),
             drift: Mutex::default(),
             parts,
         }))
@@ -174,6 +191,8 @@ impl Engine {
             if ticked {
                 next_tick = Instant::now() + TICK;
                 self.supervise();
+            } else {
+                self.bring_back_due();
             }
             if !self.inbox_refuses(ticked) {
                 self.intake();

@@ -1,31 +1,37 @@
 //! The look at all sessions, once a second, with one tmux call (DI-14, DI-31).
 
-use std::time::Duration;
-
-use the_loop_core::confirm::{AgentState, WaitingKind};
-use the_loop_core::event::{ExitedState, LogEvent, StateKind, WaitingKind as WaitingWord};
+use the_loop_core::config::Settings;
+use the_loop_core::confirm::AgentState;
+use the_loop_core::event::{ExitedState, LogEvent, StateKind};
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::probe::TmuxState;
-use the_loop_core::prompt::comment;
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
+use crate::process::NoAnswer;
 use crate::store::registry::{RecordFault, Registered};
-use crate::tmux::Snapshot;
+use crate::tmux::{Pane, Snapshot, Tmux, agent_pane};
 
 /// An outage of tmux, so that it is said once.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     since: Option<Timestamp>,
     said: bool,
-    server_gone: bool,
 }
 
 impl Engine {
-    /// One tick: what every session does, what ended, what waits for a person.
+    /// One tick: what every session does, what ended, what waits for a person; then those who wait to be
+    /// brought back.
     pub fn supervise(&self) {
+        let settings = self.settings();
+        self.release_what_is_over(&settings);
+        self.look_at_all(&settings);
+        self.bring_back_due();
+    }
+
+    fn look_at_all(&self, settings: &Settings) {
         let Ok(listing) = self.0.registry.list() else {
             return;
         };
@@ -40,15 +46,17 @@ impl Engine {
         if live.is_empty() {
             return;
         }
-        let settings = self.settings();
-        let snapshot = match self.tmux(&settings).snapshot() {
+        let snapshot = match self.look_at_server(&self.tmux(settings)) {
             Ok(snapshot) => {
                 self.answered();
                 snapshot
             }
-            Err(why) => return self.unanswered(&why.to_string()),
+            Err(why) => {
+                self.count_places(&settings, None);
+                return self.unanswered(&why.to_string());
+            }
         };
-        self.note_server(&snapshot, live.len());
+        self.count_places(&settings, Some((&snapshot, &live)));
         self.look_at_environments(&live, &snapshot);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
@@ -61,6 +69,7 @@ impl Engine {
                 self.settle_left_behind(found);
             } else if !elsewhere {
                 self.look_at(found, &snapshot);
+                self.hear_of_doubts(&self.gathered_of(found));
             }
         }
     }
@@ -77,135 +86,108 @@ impl Engine {
             return;
         };
         let agent = self.agent(&gathered, &adapter);
-        let state = snapshot.state(&target);
-        let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
+        let item = &found.record.item;
+        let is_ours = |pid| self.marked(pid, item).is_some();
+        let own = agent_pane(snapshot.panes(&target), found.record.pid, is_ours);
+        let pane = own.filter(|pane| !pane.dead);
         if pane.is_some() {
             self.learn_in_passing(found, &adapter, &agent);
         }
         let now = self.world().clock.now();
-        let mut agent = lock(&agent);
+        let mut watched = lock(&agent);
+        watched.pane = own.map(|pane| pane.id);
+        // A process that was put into the pane a moment ago carries its mark only once it is the harness.
+        let out_of_sight = own.is_none() && snapshot.state(&target) == TmuxState::Live;
+        if std::mem::replace(&mut watched.said.out_of_sight, out_of_sight) != out_of_sight
+            && out_of_sight
+        {
+            return;
+        }
+        let observation = match pane {
+            Some(pane) => watched.observe(now, None, Some(&pane.title)),
+            None => {
+                watched.last_look();
+                None
+            }
+        };
         let seen = match pane {
-            Some(pane) => agent
-                .observe(now, None, Some(&pane.title))
-                .map_or(AgentState::Unknown, |o| o.state),
+            Some(_) => observation.map_or(AgentState::Unknown, |o| o.state),
             None => AgentState::Exited,
         };
-        let malformed = std::mem::take(&mut agent.said.malformed);
-        if malformed > 0 {
-            let file = self.0.parts.layout.hook_file(&gathered.slug);
-            self.emit(LogEvent::HookMalformed {
-                file: file.to_string(),
-                count: malformed as u64,
-                error: "not a line a hook of ours writes".to_owned(),
-            });
-        }
-        let before = agent.said.state.replace(seen);
+        let malformed = std::mem::take(&mut watched.said.malformed);
+        let before = watched.said.state.replace(seen);
         let changed = before.is_some_and(|before| before != seen);
-        if pane.is_none() && !agent.said.exited {
-            agent.said.exited = true;
-            self.emit(LogEvent::SessionExited {
-                work_item: found.record.item.clone(),
-                endpoint: None,
-                harness: found.record.harness.clone(),
-                tmux_target: target.to_string(),
-                state: if state == TmuxState::Dead {
-                    ExitedState::Dead
-                } else {
-                    ExitedState::Absent
-                },
-                exit_code: snapshot
-                    .panes(&target)
-                    .first()
-                    .and_then(|pane| pane.exit_status),
-                expected: false,
-            });
-        } else if pane.is_some() {
-            agent.said.exited = false;
+        let has_ended = pane.is_none() && !watched.said.exited;
+        watched.said.exited = pane.is_none();
+        let news = self.attend(&gathered, &mut watched, observation, pane, now);
+        let standing = watched.standing().filter(|_| pane.is_some());
+        drop(watched);
+        if malformed > 0 {
+            self.say_malformed(&gathered, malformed);
         }
-        let (work_item, harness) = (found.record.item.clone(), found.record.harness.clone());
+        if has_ended {
+            self.say_exited(found, &target, own);
+        }
+        if changed {
+            self.say_turn(&gathered, &found.record.harness, seen);
+            self.touched(&found.record.item);
+        }
+        self.tell_news(&gathered, news, &target, &found.record.harness);
+        self.count_tokens(&gathered, &agent);
+        if found.record.status == SessionStatus::Active {
+            self.stop_if_idle(&gathered, standing, now);
+        }
+    }
+
+    fn say_malformed(&self, gathered: &Gathered, count: usize) {
+        let file = self.0.parts.layout.hook_file(&gathered.slug);
+        let file = file
+            .strip_prefix(self.0.parts.layout.root())
+            .unwrap_or(&file);
+        self.emit(LogEvent::HookMalformed {
+            file: file.to_string(),
+            count: count as u64,
+            error: "not a line a hook of ours writes".to_owned(),
+        });
+    }
+
+    fn say_exited(&self, found: &Registered, target: &TmuxTarget, own: Option<&Pane>) {
+        // The record as it is now: an end that was wanted may have been written since the listing.
+        let now = self.0.registry.get(&found.record.item).ok().flatten();
+        let expected = now.is_some_and(|now| now.record.idle_stopped_at.is_some());
+        self.emit(LogEvent::SessionExited {
+            work_item: found.record.item.clone(),
+            endpoint: None,
+            harness: found.record.harness.clone(),
+            tmux_target: target.to_string(),
+            state: match own {
+                Some(_) => ExitedState::Dead,
+                None => ExitedState::Absent,
+            },
+            exit_code: own.and_then(|pane| pane.exit_status),
+            expected,
+        });
+    }
+
+    /// A turn began or ended.
+    fn say_turn(&self, gathered: &Gathered, harness: &str, seen: AgentState) {
+        let (work_item, harness) = (gathered.item.clone(), harness.to_owned());
         match seen {
-            AgentState::Working if changed => self.emit(LogEvent::SessionWorking {
+            AgentState::Working => self.emit(LogEvent::SessionWorking {
                 work_item,
                 endpoint: None,
-                harness: harness.clone(),
+                harness,
             }),
-            AgentState::Idle if changed => self.emit(LogEvent::SessionIdle {
+            AgentState::Idle => self.emit(LogEvent::SessionIdle {
                 work_item,
                 endpoint: None,
-                harness: harness.clone(),
+                harness,
             }),
-            AgentState::Working
-            | AgentState::Idle
-            | AgentState::Starting
+            AgentState::Starting
             | AgentState::Ready
             | AgentState::Waiting(_)
             | AgentState::Exited
             | AgentState::Unknown => {}
-        }
-        let attention =
-            Duration::from_secs(u64::from(gathered.settings.routing.attention.after_seconds));
-        let kind = match seen {
-            AgentState::Waiting(kind) => kind,
-            AgentState::Starting
-            | AgentState::Ready
-            | AgentState::Working
-            | AgentState::Idle
-            | AgentState::Exited
-            | AgentState::Unknown => {
-                agent.said.waiting_since = None;
-                agent.said.waiting_told = false;
-                drop(agent);
-                if changed {
-                    self.touched(&found.record.item);
-                }
-                return;
-            }
-        };
-        let since = *agent.said.waiting_since.get_or_insert(now);
-        let tell = !agent.said.waiting_told && now.since(since) >= attention;
-        agent.said.waiting_told |= tell;
-        drop(agent);
-        if tell {
-            self.tell_waiting(&gathered, kind, &target, &harness);
-        }
-    }
-
-    fn tell_waiting(
-        &self,
-        gathered: &Gathered,
-        kind: WaitingKind,
-        target: &TmuxTarget,
-        harness: &str,
-    ) {
-        let word = match kind {
-            WaitingKind::Permission => WaitingWord::Permission,
-            WaitingKind::Question => WaitingWord::Question,
-            WaitingKind::Dialog => WaitingWord::Dialog,
-            WaitingKind::UsageLimit => WaitingWord::UsageLimit,
-            WaitingKind::Login => WaitingWord::Login,
-        };
-        self.emit(LogEvent::SessionWaiting {
-            work_item: gathered.item.clone(),
-            endpoint: None,
-            harness: harness.to_owned(),
-            kind: word,
-            summary: None,
-        });
-        let on_ticket = matches!(
-            kind,
-            WaitingKind::Permission | WaitingKind::Question | WaitingKind::Dialog
-        ) && gathered.settings.routing.interaction.mode
-            == the_loop_core::config::InteractionMode::WorkItem;
-        if on_ticket {
-            let socket = gathered
-                .record
-                .as_ref()
-                .and_then(|r| r.tmux_socket.clone())
-                .unwrap_or_default();
-            let _ = self.tell(
-                &gathered.item,
-                &comment::waiting(kind.as_str(), target, &socket),
-            );
         }
     }
 
@@ -248,16 +230,54 @@ impl Engine {
         }
     }
 
-    fn note_server(&self, snapshot: &Snapshot, live: usize) {
-        let mut outage = lock(&self.0.outage);
-        let gone = snapshot.is_empty();
-        if gone && !outage.server_gone {
-            self.emit(LogEvent::TmuxServerGone {
-                socket: self.settings().routing.tmux.socket_name.clone(),
-                count: live as u64,
-            });
+    /// One look at all panes of a server, which also notices that the server is gone. Looks are taken one
+    /// after the other, so that a server that went and came back between two ticks is told of, and told
+    /// once (DI-41).
+    pub(super) fn look_at_server(&self, tmux: &Tmux) -> Result<Snapshot, NoAnswer> {
+        let settings = self.settings();
+        if tmux.socket() != settings.routing.tmux.socket_name {
+            return tmux.snapshot();
         }
-        outage.server_gone = gone;
+        let mut gone = lock(&self.0.server_gone);
+        let snapshot = tmux.snapshot()?;
+        if !snapshot.is_empty() {
+            *gone = false;
+        } else if !*gone {
+            *gone = self.server_is_gone(tmux.socket());
+        }
+        Ok(snapshot)
+    }
+
+    /// Tells it when sessions are gone with it, and brings them back where that is wanted.
+    fn server_is_gone(&self, socket: &str) -> bool {
+        let Ok(listing) = self.0.registry.list() else {
+            return false;
+        };
+        let had_a_session = |found: &&Registered| {
+            let record = &found.record;
+            let is_first = record
+                .spawn
+                .as_ref()
+                .is_some_and(|spawn| spawn.previous.is_none());
+            let here = record.tmux_socket.as_deref().is_none_or(|s| s == socket);
+            record.status.is_live() && !is_first && here && record.idle_stopped_at.is_none()
+        };
+        let lost: Vec<&Registered> = listing.records.iter().filter(had_a_session).collect();
+        if lost.is_empty() {
+            return false;
+        }
+        self.emit(LogEvent::TmuxServerGone {
+            socket: socket.to_owned(),
+            count: lost.len() as u64,
+        });
+        if self.settings().routing.tmux.recover_on_start {
+            for found in lost {
+                if found.record.status == SessionStatus::Active {
+                    self.bring_back_later(&found.record);
+                }
+            }
+        }
+        true
     }
 
     /// Says a file that cannot be used once for each change of it (ST-31).

@@ -12,6 +12,7 @@ use the_loop_core::confirm::{AgentState, Composer};
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
 use the_loop_core::time::Timestamp;
 
+use super::argv::fill;
 use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program};
 use super::kind::Kind;
 use super::place::Place;
@@ -24,7 +25,7 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub struct Adapter {
     kind: Kind,
-    declared: Arc<Declaration>,
+    pub(super) declared: Arc<Declaration>,
 }
 
 /// All harnesses that the settings allow.
@@ -219,53 +220,9 @@ impl Adapter {
         matches!(self.declared.session_id, IdSource::Screen(_))
     }
 
-    /// The conversation that a command line of this harness names, where it is one of its declared ones.
-    pub fn id_in_argv(&self, argv: &[String]) -> Option<HarnessSessionId> {
-        let templates = [&self.declared.resume, &self.declared.spawn];
-        templates.into_iter().find_map(|template| {
-            let starts = argv.windows(template.len().max(1));
-            starts.into_iter().find_map(|words| id_in(template, words))
-        })
-    }
-
     /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
     pub fn carries_first_prompt(&self) -> bool {
         !self.declared.prompt_args.is_empty()
-    }
-
-    /// Arguments of a new conversation.
-    pub fn spawn_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.spawn, context, prompt)
-    }
-
-    /// Arguments that take up the recorded conversation.
-    pub fn resume_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.resume, context, prompt)
-    }
-
-    /// Declared words, then the operator's, then the prompt. A word is filled in once: what was filled
-    /// in is never looked at again.
-    fn argv(
-        &self,
-        declared: &[String],
-        context: &LaunchContext<'_>,
-        prompt: Option<&str>,
-    ) -> Vec<String> {
-        let id = context.session_id.map_or("", HarnessSessionId::as_str);
-        let values = [
-            ("session_id", id),
-            ("settings_file", context.settings_file.as_str()),
-            ("mail_dir", context.mail_dir.as_str()),
-            ("cwd", context.cwd.as_str()),
-            ("slug", context.slug.as_str()),
-        ];
-        let mut argv: Vec<String> = declared.iter().map(|word| fill(word, &values)).collect();
-        argv.extend(context.harness_args.iter().cloned());
-        if let Some(prompt) = prompt {
-            let words = self.declared.prompt_args.iter();
-            argv.extend(words.map(|word| fill(word, &[("prompt", prompt)])));
-        }
-        argv
     }
 
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to
@@ -298,10 +255,10 @@ impl Adapter {
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
-                // Something is in it, and where it stands is not known: with our marker on the screen
-                // it may be our text, or somebody's below an earlier prompt of ours.
-                Some(marker) if screen.holds(marker.as_str()) => Composer::Unknown,
-                Some(_) | None => Composer::Draft,
+                // Something is in it, and whether that is ours cannot be told: what was pasted may have
+                // scrolled away, and somebody's words may stand below an earlier prompt of ours.
+                Some(_) => Composer::Unknown,
+                None => Composer::Draft,
             };
         }
         let Some(rows) = self.input_line(screen) else {
@@ -384,22 +341,6 @@ impl Adapter {
     }
 }
 
-/// The id that stands in these words where the template has it. Words that are filled in with
-/// something else are passed over.
-fn id_in(template: &[String], words: &[String]) -> Option<HarnessSessionId> {
-    const ID: &str = "{session_id}";
-    let mut id = None;
-    for (template, word) in template.iter().zip(words) {
-        if let Some((before, after)) = template.split_once(ID) {
-            let inner = word.strip_prefix(before)?.strip_suffix(after)?;
-            id = Some(HarnessSessionId::parse(inner)?);
-        } else if !template.contains('{') && template != word {
-            return None;
-        }
-    }
-    id
-}
-
 /// The file that a new conversation has made since the launch, and nobody else's: with another session of
 /// the harness that could have made it too, nothing is learnt until that one is known.
 fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSessionId> {
@@ -417,29 +358,6 @@ fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSess
     // Two that nobody else has are no answer.
     let first = ids.next()?;
     ids.next().is_none().then_some(first.1)
-}
-
-/// Fills in words in braces, each once and from left to right; other braces stay as they are.
-fn fill(word: &str, values: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(word.len());
-    let mut rest = word;
-    while let Some(open) = rest.find('{') {
-        filled.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let found = values.iter().find_map(|(name, value)| {
-            let after = rest.strip_prefix('{')?.strip_prefix(name)?;
-            Some((value, after.strip_prefix('}')?))
-        });
-        if let Some((value, after)) = found {
-            filled.push_str(value);
-            rest = after;
-        } else {
-            filled.push('{');
-            rest = &rest[1..];
-        }
-    }
-    filled.push_str(rest);
-    filled
 }
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was

@@ -6,6 +6,7 @@
 //! commands that run inside a pane.
 
 pub mod adapter;
+mod argv;
 pub mod claude;
 pub mod codex;
 pub mod cursor;

@@ -3,7 +3,6 @@
 mod codex;
 
 use std::io;
-use std::ops::AddAssign;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
@@ -11,6 +10,7 @@ use the_loop_core::confirm::WaitingKind;
 use the_loop_core::ids::Marker;
 use the_loop_core::prompt::markers_in;
 use the_loop_core::time::Timestamp;
+pub use the_loop_core::tokens::Usage;
 
 use super::tail::LineTail;
 use crate::disk::Disk;
@@ -30,43 +30,6 @@ pub enum TranscriptFormat {
     Demo,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
-}
-
-/// Token counts, each class on its own (DI-37).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens sent anew.
-    pub input: u64,
-    /// Tokens answered.
-    pub output: u64,
-    /// Tokens read from the provider's cache.
-    pub cache_read: u64,
-    /// Tokens written to it.
-    pub cache_write: u64,
-}
-
-impl Usage {
-    fn is_zero(self) -> bool {
-        self == Self::default()
-    }
-    /// What this count has more than an earlier one of the same message.
-    fn beyond(self, earlier: Self) -> Self {
-        Self {
-            input: self.input.saturating_sub(earlier.input),
-            output: self.output.saturating_sub(earlier.output),
-            cache_read: self.cache_read.saturating_sub(earlier.cache_read),
-            cache_write: self.cache_write.saturating_sub(earlier.cache_write),
-        }
-    }
-}
-
-impl AddAssign for Usage {
-    fn add_assign(&mut self, more: Self) {
-        self.input = self.input.saturating_add(more.input);
-        self.output = self.output.saturating_add(more.output);
-        self.cache_read = self.cache_read.saturating_add(more.cache_read);
-        self.cache_write = self.cache_write.saturating_add(more.cache_write);
-    }
 }
 
 /// What a transcript tells, in order.
@@ -135,6 +98,7 @@ pub struct TranscriptTail {
     tail: LineTail,
     growth: Growth,
     counted: Counted,
+    restarted: bool,
 }
 
 impl TranscriptTail {
@@ -146,7 +110,13 @@ impl TranscriptTail {
             tail: LineTail::new(TRANSCRIPT_LINE_BYTES_MAX),
             growth: Growth::default(),
             counted: Counted::default(),
+            restarted: false,
         }
+    }
+
+    /// Was the file another one, or cut, at the last look, and read from its beginning?
+    pub fn restarted(&self) -> bool {
+        self.restarted
     }
 
     /// Which file.
@@ -201,6 +171,7 @@ impl TranscriptTail {
             };
             entries.extend(entry);
         })?;
+        self.restarted = told.restarted;
         self.growth = Growth {
             len: told.len,
             modified_ms: told.modified_ms,

@@ -246,7 +246,7 @@ section! {
         ready_timeout_seconds: u32 = 60, Kind::Int { min: 1, max: 600 }, Yes;
         /// Seconds a pasted delivery may go unconfirmed.
         confirm_timeout_seconds: u32 = 20, Kind::Int { min: 1, max: 600 }, Yes;
-        /// Bring dead sessions back when the daemon starts, not on their next event.
+        /// Bring dead sessions back when the daemon starts or their tmux server is gone, not on their next event.
         recover_on_start: bool = true, Kind::Bool, Start;
     }
 }
@@ -281,6 +281,9 @@ section! {
     }
 }
 
+/// The highest limit on tokens: what a JSON number holds exactly.
+const TOKENS_MAX: u64 = (1 << 53) - 1;
+
 section! {
     /// `routing.limits`: 0 switches one off.
     Limits {
@@ -294,6 +297,14 @@ section! {
         max_deliveries_per_item_per_hour: u32 = 60, Kind::Int { min: 0, max: 100_000 }, Yes;
         /// Deliveries of one item in a day; one more parks it.
         max_deliveries_per_item_per_day: u32 = 300, Kind::Int { min: 0, max: 100_000 }, Yes;
+        /// Tokens of one item, over all its conversations; reaching it parks the item.
+        max_tokens_per_item: u64 = 0, Kind::Int { min: 0, max: TOKENS_MAX }, Yes;
+        /// Tokens of all items in a UTC day; reaching it parks the whole machine until the day ends.
+        max_tokens_per_day: u64 = 0, Kind::Int { min: 0, max: TOKENS_MAX }, Yes;
+        /// Minutes of a turn without transcript growth, output or busy child after which it is reported; never ended.
+        stall_minutes: u32 = 20, Kind::Int { min: 0, max: 100_000 }, Yes;
+        /// Hours after which the process of an idle session ends; its conversation is kept.
+        idle_stop_after_hours: f64 = 0.0, Kind::Number { min: 0, max: 100_000 }, Yes;
         /// Refuse `resume` of a parked item and `cleanup` in a comment written through the shared login during a working turn.
         strict_self_control: bool = true, Kind::Bool, Yes;
     }

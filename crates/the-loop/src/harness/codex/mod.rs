@@ -47,7 +47,7 @@ pub fn declaration() -> Declaration {
 /// Its dialogs. None is ever answered by a key of ours.
 fn dialogs() -> Vec<KnownDialog> {
     use WaitingKind::{Dialog, Permission, Question};
-    let dialogs: [(&str, WaitingKind, &[&str]); 8] = [
+    let dialogs: [(&str, WaitingKind, &[&str]); 9] = [
         ("trust", Dialog, &["Trust this folder?", "esc back"]),
         ("login", Dialog, &["Sign in with ChatGPT", "continue"]),
         ("update", Dialog, &["Update available!", "continue"]),
@@ -71,6 +71,8 @@ fn dialogs() -> Vec<KnownDialog> {
             Dialog,
             &["Agent command center", "esc back"],
         ),
+        // An Enter there takes the conversation back.
+        ("browsing", Dialog, &["Browsing transcript", "rewind"]),
         ("dialog", Dialog, &["Press enter to confirm or esc"]),
     ];
     let made = dialogs.iter();

@@ -33,8 +33,7 @@ const READ_AS: [(&str, Option<&str>, Composer, Option<AgentState>); 24] = {
     const ASKS: Option<AgentState> = Some(AgentState::Waiting(WaitingKind::Dialog));
     [
         ("agents", Some("agent-command-center"), Unknown, None),
-        // A paste ends the browsing.
-        ("browsing", None, Empty, Some(Idle)),
+        ("browsing", Some("browsing"), Unknown, None),
         ("diff", None, Unknown, ASKS),
         ("draft", None, Draft, Some(Working)),
         ("edit", Some("permission"), Unknown, None),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use the_loop_core::confirm::AgentState;
+use the_loop_core::confirm::{AgentState, Observation, ObservationSource};
 use the_loop_core::ids::Slug;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::record::SessionRecord;
@@ -17,7 +17,7 @@ use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::ops::desk::Desk;
 use crate::process::NoAnswer;
-use crate::tmux::{Snapshot, Tmux};
+use crate::tmux::{Pane, Snapshot, Spot, Tmux, agent_pane};
 
 /// The panes of the servers that records name, each asked once (SE-16).
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub struct View {
     pub state: AgentState,
     /// Since when, as the one who says so tells.
     pub since: Option<Timestamp>,
+    /// Who says so; `None` where the record or the absence of a process does, or nobody.
+    pub source: Option<ObservationSource>,
 }
 
 impl View {
@@ -44,6 +46,7 @@ impl View {
         tmux: TmuxState::Unknown,
         state: AgentState::Unknown,
         since: None,
+        source: None,
     };
 }
 
@@ -113,6 +116,7 @@ impl Panes {
                 tmux: self.state(record),
                 state: AgentState::Exited,
                 since: record.closed_at,
+                source: None,
             };
         }
         let tmux = self.state(record);
@@ -125,22 +129,32 @@ impl Panes {
                 } else {
                     AgentState::Exited
                 },
-                since: None,
+                since: record.idle_stopped_at,
+                source: None,
             },
             TmuxState::Live => self.live(desk, slug, record),
         }
     }
 
+    /// The agent's pane; one whose process is not the recorded one may be of somebody else.
+    fn pane(&mut self, record: &SessionRecord) -> Option<Pane> {
+        let target = record.target()?;
+        let snapshot = self.snapshot(record).as_ref().ok()?;
+        agent_pane(snapshot.panes(&target), record.pid, |_| false).cloned()
+    }
+
     fn live(&mut self, desk: &Desk, slug: &Slug, record: &SessionRecord) -> View {
-        let title = record.target().and_then(|target| {
-            let snapshot = self.snapshot(record).as_ref().ok()?;
-            snapshot
-                .panes(&target)
-                .iter()
-                .find(|pane| !pane.dead)
-                .map(|pane| pane.title.clone())
-        });
         let starting = record.status == SessionStatus::Starting;
+        let pane = self.pane(record);
+        if pane.as_ref().is_none_or(|pane| pane.dead) && !starting {
+            return View {
+                tmux: TmuxState::Live,
+                state: AgentState::Exited,
+                since: record.idle_stopped_at,
+                source: None,
+            };
+        }
+        let title = pane.as_ref().map(|pane| pane.title.clone());
         let silent = if starting {
             AgentState::Starting
         } else {
@@ -150,8 +164,8 @@ impl Panes {
         let mut seen = observed(desk, adapter.as_ref(), slug, record, title.as_deref(), None);
         // A question before the first hook shows on the screen alone.
         if seen.is_none()
-            && let Some(target) = record.target()
-            && let Ok(Some(view)) = self.server(record).view(&target)
+            && let (Some(target), Some(pane)) = (record.target(), pane)
+            && let Ok(Some(view)) = self.server(record).view(&Spot::of(&target, &pane))
         {
             let now = desk.world.clock.now();
             let screen = ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now);
@@ -159,8 +173,9 @@ impl Panes {
         }
         View {
             tmux: TmuxState::Live,
-            state: seen.map_or(silent, |(state, _)| state),
-            since: seen.map(|(_, at)| at),
+            state: seen.map_or(silent, |seen| seen.state),
+            since: seen.map(|seen| seen.at),
+            source: seen.map(|seen| seen.source),
         }
     }
 }
@@ -173,7 +188,7 @@ fn observed(
     record: &SessionRecord,
     title: Option<&str>,
     screen: Option<&ScreenView>,
-) -> Option<(AgentState, Timestamp)> {
+) -> Option<Observation> {
     let adapter = adapter?;
     let own = [("THE_LOOP_STATE_ROOT", desk.layout.root().to_string())];
     let declared = &adapter.declaration().env;
@@ -188,5 +203,5 @@ fn observed(
     let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);
-    watch.state().map(|seen| (seen.state, seen.at))
+    watch.standing()
 }

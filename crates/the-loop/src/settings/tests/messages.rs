@@ -263,7 +263,6 @@ fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
         "polling: {enabled: true}",
         "polling: {sources: [{provider: github}]}",
         "routing: {tmux: {sessionPerPr: always}}",
-        "routing: {limits: {stallMinutes: 3}}",
         "integrations: {github: {hosts: {ghe.corp.example: {apiUrl: x}}}}",
         "notifications:",
     ] {
