@@ -50,6 +50,20 @@ pub enum Known {
     },
 }
 
+impl Known {
+    /// Which conversation a launch takes up.
+    pub fn launch(self) -> Launch {
+        match self {
+            Self::Starting { resumable: true } | Self::Session { resumable: true } => {
+                Launch::Resume
+            }
+            Self::Nobody
+            | Self::Starting { resumable: false }
+            | Self::Session { resumable: false } => Launch::Fresh,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     FirstProbe,
@@ -88,14 +102,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// The first step.
     pub fn begin(facts: Facts) -> (Self, Step) {
-        let launch = match facts.known {
-            Known::Starting { resumable: true } | Known::Session { resumable: true } => {
-                Launch::Resume
-            }
-            Known::Nobody
-            | Known::Starting { resumable: false }
-            | Known::Session { resumable: false } => Launch::Fresh,
-        };
+        let launch = facts.known.launch();
         let mut machine = Self {
             facts,
             phase: Phase::FirstProbe,

@@ -1,5 +1,6 @@
 //! A model server for real coding agents, on loopback: enough of each wire format that they speak, told
-//! apart by the path of a request. `anthropic` is Claude Code's, `responses` is Codex's.
+//! apart by the path of a request. `anthropic` is Claude Code's, `chat` is OpenCode's, `gemini` is
+//! Gemini CLI's, `responses` is Codex's.
 //!
 //! It does what the prompt says. The last directive in the newest user message decides, be it in the
 //! user's words or in what a tool gave back: `[[run COMMAND]]` asks for the harness's shell,
@@ -10,6 +11,8 @@
 //! A wire format is a module with four functions: `Wire` calls them.
 
 mod anthropic;
+mod chat;
+mod gemini;
 mod responses;
 
 use std::convert::Infallible;
@@ -179,7 +182,7 @@ async fn answer(request: Request<Incoming>, state: &Mutex<State>) -> Response<Fu
     if let Directive::Slow(wait) = directive {
         tokio::time::sleep(wait).await;
     }
-    wire.answer(&body, &directive, number)
+    wire.answer(&path, &body, &directive, number)
 }
 
 /// What the script needs to know of a request.
@@ -209,8 +212,12 @@ pub mod cost {
 enum Wire {
     /// Anthropic's messages.
     Anthropic,
+    /// Google's `generateContent`.
+    Gemini,
     /// OpenAI's responses.
     Responses,
+    /// OpenAI's chat completions.
+    Chat,
 }
 
 impl Wire {
@@ -219,6 +226,10 @@ impl Wire {
             Some(Self::Anthropic)
         } else if path == "/v1/responses" {
             Some(Self::Responses)
+        } else if gemini::is_path(path) {
+            Some(Self::Gemini)
+        } else if path == "/v1/chat/completions" {
+            Some(Self::Chat)
         } else {
             None
         }
@@ -227,7 +238,9 @@ impl Wire {
     fn asked(self, body: &Value) -> Asked {
         match self {
             Self::Anthropic => anthropic::asked(body),
+            Self::Gemini => gemini::asked(body),
             Self::Responses => responses::asked(body),
+            Self::Chat => chat::asked(body),
         }
     }
 
@@ -235,21 +248,32 @@ impl Wire {
     fn count(self, path: &str, asked: &Asked) -> Option<Response<Full<Bytes>>> {
         match self {
             Self::Anthropic => anthropic::count(path, asked),
-            Self::Responses => None,
+            Self::Gemini => gemini::count(path, asked),
+            Self::Responses | Self::Chat => None,
         }
     }
 
-    fn answer(self, body: &Value, directive: &Directive, number: u64) -> Response<Full<Bytes>> {
+    fn answer(
+        self,
+        path: &str,
+        body: &Value,
+        directive: &Directive,
+        number: u64,
+    ) -> Response<Full<Bytes>> {
         match self {
             Self::Anthropic => anthropic::answer(body, directive, number),
+            Self::Gemini => gemini::answer(path, body, directive, number),
             Self::Responses => responses::answer(body, directive, number),
+            Self::Chat => chat::answer(body, directive, number),
         }
     }
 
     fn failure(self, status: u16, kind: &str) -> Response<Full<Bytes>> {
         match self {
             Self::Anthropic => anthropic::failure(status, kind),
+            Self::Gemini => gemini::failure(status, kind),
             Self::Responses => responses::failure(status, kind),
+            Self::Chat => chat::failure(status, kind),
         }
     }
 }

@@ -213,7 +213,7 @@ impl Engine {
         let facts = Facts {
             known,
             has_prompt: false,
-            carries: performer.adapter.carries_first_prompt(),
+            carries: performer.adapter.carries_prompt(known.launch()),
         };
         let verdict = performer.run(facts);
         self.conclude_recovery(&performer, verdict)

@@ -6,6 +6,7 @@
 //! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, with
+//! `screens` for those of which nothing else tells,
 //! `attention` for those that need somebody, `tokens` for what they use and `idle` for those that nobody
 //! needs; `parking` is how a limit stops and lets go; `recover` does what a start has to do, `bring_back`
 //! the conversations that lost their agents, `doubts` what was left undecided. `restart` relaunches
@@ -45,6 +46,7 @@ mod prompt;
 mod recover;
 mod relaunch;
 pub mod restart;
+mod screens;
 mod slots;
 mod spawn;
 mod supervise;

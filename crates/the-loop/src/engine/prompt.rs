@@ -121,10 +121,11 @@ impl Engine {
         if let Some(why) = performer.why_none.clone() {
             return self.no_harness(&performer, row, &why);
         }
+        let known = self.known(&gathered);
         let facts = dispatch::Facts {
-            known: self.known(&gathered),
+            known,
             has_prompt: true,
-            carries: performer.adapter.carries_first_prompt(),
+            carries: performer.adapter.carries_prompt(known.launch()),
         };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {

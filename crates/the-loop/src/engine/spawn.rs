@@ -194,7 +194,7 @@ impl Performer<'_> {
             return Launched::Refused;
         };
         let world = self.engine.world().clone();
-        let carries = self.adapter.carries_first_prompt();
+        let carries = self.adapter.carries_prompt(launch);
         if !carries {
             self.told_by_launch = Some(launch);
         }

@@ -1,5 +1,7 @@
 //! The look at all sessions, once a second, with one tmux call (DI-14, DI-31).
 
+use std::sync::Arc;
+
 use the_loop_core::config::Settings;
 use the_loop_core::confirm::AgentState;
 use the_loop_core::event::{ExitedState, LogEvent, StateKind};
@@ -9,6 +11,7 @@ use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
+use super::screens::Screens;
 use super::{Engine, lock};
 use crate::process::NoAnswer;
 use crate::store::registry::{RecordFault, Registered};
@@ -31,7 +34,7 @@ impl Engine {
         self.bring_back_due();
     }
 
-    fn look_at_all(&self, settings: &Settings) {
+    fn look_at_all(&self, settings: &Arc<Settings>) {
         let Ok(listing) = self.0.registry.list() else {
             return;
         };
@@ -46,18 +49,20 @@ impl Engine {
         if live.is_empty() {
             return;
         }
-        let snapshot = match self.look_at_server(&self.tmux(settings)) {
+        let tmux = self.tmux(settings);
+        let snapshot = match self.look_at_server(&tmux) {
             Ok(snapshot) => {
                 self.answered();
                 snapshot
             }
             Err(why) => {
-                self.count_places(&settings, None);
+                self.count_places(settings, None);
                 return self.unanswered(&why.to_string());
             }
         };
-        self.count_places(&settings, Some((&snapshot, &live)));
+        self.count_places(settings, Some((&snapshot, &live)));
         self.look_at_environments(&live, &snapshot);
+        let screens = self.screens(&live, &self.adapters(settings), &snapshot, &tmux);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
             let elsewhere = found
@@ -68,13 +73,13 @@ impl Engine {
             if found.record.status == SessionStatus::Starting {
                 self.settle_left_behind(found);
             } else if !elsewhere {
-                self.look_at(found, &snapshot);
+                self.look_at(found, &snapshot, &screens);
                 self.hear_of_doubts(&self.gathered_of(found));
             }
         }
     }
 
-    fn look_at(&self, found: &Registered, snapshot: &Snapshot) {
+    fn look_at(&self, found: &Registered, snapshot: &Snapshot, screens: &Screens) {
         let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else {
             return;
         };
@@ -104,7 +109,7 @@ impl Engine {
             return;
         }
         let observation = match pane {
-            Some(pane) => watched.observe(now, None, Some(&pane.title)),
+            Some(pane) => watched.observe(now, screens.get(&pane.id), Some(&pane.title)),
             None => {
                 watched.last_look();
                 None

@@ -28,6 +28,10 @@ pub enum TranscriptFormat {
     Codex,
     /// The demo agent's JSONL (DI-38).
     Demo,
+    /// Gemini CLI's JSONL.
+    Gemini,
+    /// No lines: rows of OpenCode's database, which [`super::conversation`] follows.
+    OpenCodeRows,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
 }
@@ -81,10 +85,10 @@ pub struct Growth {
     pub modified_ms: i64,
 }
 
-/// What was counted so far of a count that grows from line to line: that of Claude's message, which is
-/// written piece by piece, or of Codex's conversation.
+/// What was counted so far of a count that grows from line to line: that of a message of Claude's
+/// or Gemini's, which is written piece by piece, or of Codex's conversation.
 #[derive(Clone, Debug, Default)]
-struct Counted {
+pub(in crate::harness) struct Counted {
     /// Which message.
     id: String,
     usage: Usage,
@@ -167,7 +171,9 @@ impl TranscriptTail {
                 TranscriptFormat::Claude => claude_entry(line, counted),
                 TranscriptFormat::Codex => codex::entry(line, &mut counted.usage),
                 TranscriptFormat::Demo => demo_entry(line),
+                TranscriptFormat::Gemini => gemini::entry(line, counted),
                 TranscriptFormat::Lines => mention(line),
+                TranscriptFormat::OpenCodeRows => None,
             };
             entries.extend(entry);
         })?;
@@ -332,6 +338,8 @@ fn mention(line: &[u8]) -> Option<Entry> {
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
 }
+
+pub(in crate::harness) mod gemini;
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,10 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value};
+use the_loop_core::config::TrustScope;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike};
 
+use super::adapter::LaunchContext;
 use crate::disk::{Disk, Kind};
 
 /// Bytes of such a file; a longer one is left alone.
@@ -52,6 +54,35 @@ pub fn set_true(
     path: &Utf8Path,
     keys: &[TruePath],
 ) -> Result<Vec<String>, TrustError> {
+    in_json(disk, path, keys, set)
+}
+
+/// Gives each key of a JSON object this text, where there is nothing yet: another answer there is
+/// somebody's. Answers which were set; the rest as for [`set_true`].
+pub fn set_in_json(
+    disk: &dyn Disk,
+    path: &Utf8Path,
+    keys: &[Vec<String>],
+    text: &str,
+) -> Result<Vec<String>, TrustError> {
+    in_json(disk, path, keys, |document, key| {
+        let Some((place, last)) = place_of(document, key) else {
+            return false;
+        };
+        if place.contains_key(last) {
+            return false;
+        }
+        place.insert(last.clone(), Value::String(text.to_owned()));
+        true
+    })
+}
+
+fn in_json(
+    disk: &dyn Disk,
+    path: &Utf8Path,
+    keys: &[Vec<String>],
+    set: impl Fn(&mut Map<String, Value>, &[String]) -> bool,
+) -> Result<Vec<String>, TrustError> {
     merge(disk, path, |target, before| {
         let mut document = parse(target, before)?;
         let applied = keys.iter().filter(|key| set(&mut document, key));
@@ -87,6 +118,27 @@ pub fn set_in_toml(
         let applied = added.map(|key| key.join(".")).collect();
         Ok((document.to_string().into_bytes(), applied))
     })
+}
+
+/// The checkout, as written and as it resolves, and the workspace root unless it is `/` or the home.
+pub fn folders(context: &LaunchContext<'_>) -> Vec<Utf8PathBuf> {
+    let disk = &context.world.disk;
+    let mut folders = vec![context.cwd.to_owned()];
+    folders.extend(disk.canonicalize(context.cwd).ok());
+    let root = match context.trust.scope {
+        TrustScope::WorkspaceRoot => context.workspace_root,
+        TrustScope::Directory => None,
+    };
+    if let Some(root) = root {
+        let home = context.pane_env.get("HOME").map(Utf8Path::new);
+        let real = |path: &Utf8Path| disk.canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let resolved = real(root);
+        if resolved != "/" && home.map(real) != Some(resolved) {
+            folders.push(root.to_owned());
+        }
+    }
+    folders.dedup();
+    folders
 }
 
 /// Has a settings file changed: the change answers the new bytes and which keys it set.
@@ -144,24 +196,34 @@ fn parse(path: &Utf8Path, bytes: Option<&[u8]>) -> Result<Map<String, Value>, Tr
 
 /// Sets one key; `false` when it is set already or cannot be.
 fn set(document: &mut Map<String, Value>, key: &[String]) -> bool {
-    let Some((last, parents)) = key.split_last() else {
+    let Some((place, last)) = place_of(document, key) else {
         return false;
     };
+    if place.get(last) == Some(&Value::Bool(true)) {
+        return false;
+    }
+    place.insert(last.clone(), Value::Bool(true));
+    true
+}
+
+/// The object that a key is in, made where it is missing, and the key's last name; `None` when a parent
+/// is something other than an object.
+fn place_of<'d, 'k>(
+    document: &'d mut Map<String, Value>,
+    key: &'k [String],
+) -> Option<(&'d mut Map<String, Value>, &'k String)> {
+    let (last, parents) = key.split_last()?;
     let mut place = document;
     for name in parents {
         let child = place
             .entry(name.clone())
             .or_insert_with(|| Value::Object(Map::new()));
         let Value::Object(child) = child else {
-            return false;
+            return None;
         };
         place = child;
     }
-    if place.get(last) == Some(&Value::Bool(true)) {
-        return false;
-    }
-    place.insert(last.clone(), Value::Bool(true));
-    true
+    Some((place, last))
 }
 
 /// Gives one key of a TOML document a text; `false` when something is there or cannot be.

@@ -28,6 +28,7 @@ mod root;
 mod scripted;
 mod secret;
 mod seed004;
+mod shown;
 mod steps;
 mod text;
 mod wrapper;

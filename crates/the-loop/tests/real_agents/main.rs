@@ -14,5 +14,7 @@
 mod agent;
 mod claude;
 mod codex;
+mod gemini;
+mod opencode;
 mod rig;
 mod scenario;

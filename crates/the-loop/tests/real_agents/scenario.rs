@@ -163,6 +163,7 @@ pub fn every_text_is_only_text(agent: &'static Agent) {
     close(&rig);
 }
 
+<<<<<<< HEAD
 /// New values of the environment reach an agent that is busy, and its conversation goes on (SE-59).
 pub fn a_relaunch_with_new_values_in_the_middle_of_a_turn(agent: &'static Agent) {
     let Some(rig) = started(agent) else { return };
@@ -199,6 +200,8 @@ pub fn a_relaunch_with_new_values_in_the_middle_of_a_turn(agent: &'static Agent)
     close(&rig);
 }
 
+=======
+>>>>>>> main
 /// Texts over what is pasted, the longest comment there can be, and one that no comment can be.
 fn long_texts(rig: &Rig, confirmed: usize) {
     let words = |bytes: usize| -> String {
@@ -229,27 +232,39 @@ fn long_texts(rig: &Rig, confirmed: usize) {
     assert!(refused.contains("65,536"), "{refused}");
 }
 
-/// Has the agent read exactly this in a mail, with its own tool for reading?
+/// Has the agent read exactly this in a mail, with its own tool for reading? It may have read it in parts.
 fn heard(rig: &Rig, text: &str) -> bool {
     let wanted = shown(text);
-    rig.model
-        .prompts()
-        .iter()
-        .any(|prompt| body_of(prompt).as_ref() == Some(&wanted))
+    let read = rig.model.prompts().join("\n");
+    let lines: Vec<&str> = read.lines().collect();
+    let begins = |at: &usize| lines[*at].ends_with(BEGIN);
+    let mut mails = (0..lines.len()).filter(begins);
+    mails.any(|at| body_of(&lines[at..]).as_ref() == Some(&wanted))
 }
 
-/// The comment in what the agent read, from between the lines of the fence. Each line stands there
-/// behind its number.
-fn body_of(read: &str) -> Option<String> {
-    let lines = read.lines().map(|line| {
-        let numbered = line.trim_start_matches(' ').split_once(['→', '\t']);
-        let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
-        numbered
-            .filter(|(n, _)| is_number(n))
-            .map_or(line, |(_, rest)| rest)
+/// What the first line of a comment's fence ends with.
+const BEGIN: &str = " BEGIN =====";
+
+/// The comment in what the agent read, from between the lines of the fence. Where each line stands behind
+/// its number, the lines without one are not the file's.
+fn body_of(read: &[&str]) -> Option<String> {
+    let numbered = |line: &str| -> Option<String> {
+        let line = line.trim_start_matches(' ');
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let text = ["→", "\t", ": "]
+            .iter()
+            .find_map(|gap| rest.strip_prefix(gap))?;
+        (rest.len() < line.len()).then(|| text.to_owned())
+    };
+    let has_numbers = numbered(read[0]).is_some();
+    let lines = read.iter().filter_map(|line| {
+        if has_numbers {
+            numbered(line)
+        } else {
+            Some((*line).to_owned())
+        }
     });
-    let fenced = lines.skip_while(|line| !line.ends_with(" BEGIN ====="));
-    let fenced = fenced
+    let fenced = lines
         .skip(1)
         .take_while(|line| !line.ends_with(" END ====="));
     let json = fenced.collect::<Vec<_>>().join("\n");
@@ -276,7 +291,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Neither an argument nor tmux shows a value of the environment file.
-fn secret_stays_inside(rig: &Rig) {
+pub fn secret_stays_inside(rig: &Rig) {
     for pid in rig.marked() {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);

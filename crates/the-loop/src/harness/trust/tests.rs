@@ -157,3 +157,16 @@ fn di35_what_is_no_toml_is_left_alone_and_not_quoted() {
         assert_eq!(disk.read(&file, 9999).unwrap(), text.as_bytes());
     }
 }
+
+#[test]
+fn di35_a_text_is_given_only_where_there_is_none() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("folders.json"));
+    disk.create_new(&file, br#"{"/a": "DO_NOT_TRUST"}"#, 0o600)
+        .unwrap();
+    let keys = ["/a", "/b"].map(|key| vec![key.to_owned()]);
+    assert_eq!(set_in_json(disk, &file, &keys, "T").unwrap(), ["/b"]);
+    let after: Value = serde_json::from_slice(&disk.read(&file, 999).unwrap()).unwrap();
+    assert_eq!(after, serde_json::json!({"/a": "DO_NOT_TRUST", "/b": "T"}));
+    assert_eq!(set_in_json(disk, &file, &keys, "T").unwrap(), [""; 0]);
+}
