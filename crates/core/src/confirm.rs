@@ -36,6 +36,30 @@ impl WaitingKind {
             Self::Login => "login",
         }
     }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [
+            Self::Permission,
+            Self::Question,
+            Self::Dialog,
+            Self::UsageLimit,
+            Self::Login,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == word)
+    }
+
+    /// The kind in words, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Permission => "permission question",
+            Self::Question => "question",
+            Self::Dialog => "dialog",
+            Self::UsageLimit => "usage limit",
+            Self::Login => "login",
+        }
+    }
 }
 
 /// What an agent does (DI-31).
@@ -76,6 +100,19 @@ impl AgentState {
         match self {
             Self::Ready | Self::Working | Self::Idle => true,
             Self::Starting | Self::Waiting(_) | Self::Exited | Self::Unknown => false,
+        }
+    }
+
+    /// Does it wait for somebody?
+    pub fn waits_for_person(self) -> bool {
+        match self {
+            Self::Waiting(_) => true,
+            Self::Starting
+            | Self::Ready
+            | Self::Working
+            | Self::Idle
+            | Self::Exited
+            | Self::Unknown => false,
         }
     }
 
@@ -176,6 +213,25 @@ pub fn believed(observations: &[Observation]) -> Option<Observation> {
             && matches!(kind, Some(WaitingKind::UsageLimit | WaitingKind::Login))
     });
     Some(barred.filter(|_| looks_idle).unwrap_or(newest))
+}
+
+/// The believed observation with the time since when its state stands: that of the earliest word for the
+/// same state that no other state was told after. A title has no time of its own, and whoever looks at it
+/// first would take that look for the beginning (DI-31).
+pub fn standing(observations: &[Observation]) -> Option<Observation> {
+    let believed = believed(observations)?;
+    let changed_at = observations
+        .iter()
+        .filter(|o| o.state != believed.state && o.at <= believed.at)
+        .map(|o| o.at)
+        .max();
+    observations
+        .iter()
+        .copied()
+        .filter(|o| o.state == believed.state && o.at <= believed.at)
+        .filter(|o| changed_at.is_none_or(|changed| o.at >= changed))
+        .min_by(|a, b| a.at.cmp(&b.at).then_with(|| a.source.cmp(&b.source)))
+        .or(Some(believed))
 }
 
 /// What may confirm a delivery. A screen never does (P3).

@@ -15,11 +15,13 @@ pub mod delivery;
 pub mod guard;
 pub mod route;
 
+pub mod attention;
 pub mod confirm;
 pub mod dispatch;
 pub mod environment;
 pub mod probe;
 pub mod session;
+pub mod tokens;
 
 pub mod prompt;
 pub mod workspace;

@@ -44,6 +44,10 @@ impl Timestamp {
     pub fn compact(self) -> String {
         self.0.strftime("%Y%m%dT%H%M%SZ").to_string()
     }
+    /// `2026-03-01`: the UTC day it lies in.
+    pub fn day(self) -> String {
+        self.0.strftime("%Y-%m-%d").to_string()
+    }
     /// This point moved later by `by`; stays at the end of the calendar.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
@@ -109,6 +113,8 @@ mod tests {
         assert_eq!(at.seconds(), "2026-03-01T09:12:44Z");
         assert_eq!(at.millis(), "2026-03-01T09:12:44.318Z");
         assert_eq!(at.compact(), "20260301T091244Z");
+        let late: Timestamp = "2026-03-01T00:30:00+01:00".parse().unwrap();
+        assert_eq!(late.day(), "2026-02-28");
         assert_eq!(Timestamp::from_unix_ms(at.unix_ms()), at);
     }
 

@@ -173,6 +173,11 @@ pub trait Processes: Send + Sync + std::fmt::Debug {
     fn cwd(&self, pid: i32) -> Option<Utf8PathBuf>;
     /// Every process that carries `name=value` in its environment.
     fn carrying(&self, name: &str, value: &str) -> Vec<ProcessId>;
+    /// Processor time that the children of a process have used so far, in clock ticks: those that live
+    /// and those that ended. `None` where it cannot be seen.
+    fn child_ticks(&self, _pid: i32) -> Option<u64> {
+        None
+    }
     /// Signals a process, after its start time was compared; `false` when it is gone.
     fn signal(&self, process: ProcessId, signal: Signal) -> bool;
     /// Signals the process group led by `leader`, after its start time was compared.
@@ -339,6 +344,23 @@ impl Processes for OsProcesses {
             .collect()
     }
 
+    fn child_ticks(&self, pid: i32) -> Option<u64> {
+        let all: BTreeMap<i32, Ticks> = std::fs::read_dir("/proc")
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+            .filter_map(|pid| Some((pid, ticks_of(pid)?)))
+            .collect();
+        let mut sum = all.get(&pid)?.of_ended;
+        let mut family = vec![pid];
+        while let Some(parent) = family.pop() {
+            for (child, ticks) in all.iter().filter(|(_, ticks)| ticks.parent == parent) {
+                sum += ticks.own + ticks.of_ended;
+                family.push(*child);
+            }
+        }
+        Some(sum)
+    }
+
     fn signal(&self, process: ProcessId, signal: Signal) -> bool {
         let Some(pid) = self.same(process) else {
             return false;
@@ -352,6 +374,29 @@ impl Processes for OsProcesses {
         };
         rustix::process::kill_process_group(pid, unix_signal(signal)).is_ok()
     }
+}
+
+/// Processor time of a process, in clock ticks.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    parent: i32,
+    own: u64,
+    /// Of its children that ended and were waited for.
+    of_ended: u64,
+}
+
+/// Fields 4 and 14 to 17 of `/proc/<pid>/stat`; the second, a name, may hold anything and ends at the
+/// last bracket.
+fn ticks_of(pid: i32) -> Option<Ticks> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Ticks {
+        parent: fields.get(1)?.parse().ok()?,
+        own: number(11)? + number(12)?,
+        of_ended: number(13)? + number(14)?,
+    })
 }
 
 fn has_proc() -> bool {
@@ -389,3 +434,6 @@ fn wait_until(
         pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,7 @@ fn type_words(key: &Key) -> String {
             };
             format!("mapping, at most {max}: {} → {value}", keys.words)
         }
+        Kind::Rows { max, .. } => format!("list of mappings, at most {max}"),
         Kind::Section(_) => "mapping".to_owned(),
     }
 }
@@ -180,6 +181,41 @@ integrations:
       github.com/octo/repo: ssh://git@mirror.example/octo/repo.git
 ```
 
+An agent of your own. The program calls `the-loop hook` when it takes a prompt and when its turn ends; what a harness
+cannot show is left out, and `sessions list` marks one that cannot prove that it took a prompt with `*`:
+
+```yaml
+version: {version}
+routing:
+  authorizedUsers: [octocat]
+  defaultHarness: claude
+  repoHarness:
+    octo/tools: helper
+  harnesses:
+    helper:
+      command: helper
+      spawn: [--session, "{session_id}"]
+      resume: [--continue, "{session_id}"]
+      promptArgs: ["{prompt}"]
+      sessionId: assigned
+      signals:
+        ready: hook:Ready
+        working: hook:Taken
+        idle: hook:Done
+      confirm: hook:Taken
+      composerEmpty: '^> $'
+      dialogs:
+        - name: permission
+          screen: 'Allow this\? \[y/n\]'
+      env:
+        HELPER_COLOR: "0"
+    claude:
+      submitDelayMs: 200
+```
+
+The harness of a new session is the one that `sessions start --harness` names, else the one of the ticket's label
+`harness:NAME`, else that of `repoHarness`, else `defaultHarness`.
+
 The file is checked strictly: an unknown key, a value of another type or out of range, a key given twice are errors,
 each with its line and column, and nothing starts. `the-loop config check` lists all of them, `the-loop config show
 --origin` says where each value comes from, `the-loop config schema` prints a JSON schema for your editor.
@@ -214,4 +250,17 @@ When the daemon starts, names that its environment lacks are set from the file. 
 `LANG`, `LC_*`, `COLORTERM`, `USER`, `LOGNAME`, `TMPDIR`, `SSH_AUTH_SOCK` and `XDG_*` of the daemon's environment, what
 `env.pass` names, and everything in the file, which wins; from its terminal it has `TERM`, `TMUX` and `TMUX_PANE`. The
 variables that hold the webhook's secrets never reach an agent.
+
+An agent keeps what it was started with. After a change of the file:
+
+```sh
+the-loop sessions restart --all --dry-run     # who holds other values
+the-loop sessions restart --all               # relaunch them; their conversations go on
+```
+
+`status` says in one line when somebody is stale, and a running daemon says so in the event log (`env.drift`) as soon
+as the file has changed. Values are never shown, only names and the first 8 hex digits of a value's SHA-256. A
+relaunched agent stays in its tmux session, and whoever is attached stays attached; the scrollback of its pane is lost,
+because tmux clears it. An agent that was in the middle of its work is told to go on. A program that writes over its own
+environment, as some do to change their name in `ps`, shows as `unverified`.
 "#;

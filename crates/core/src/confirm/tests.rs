@@ -281,3 +281,23 @@ fn di43_nothing_is_sent_again_to_an_agent_that_is_not_known_to_be_settled() {
         assert_eq!(sent_again, settled, "{state}");
     }
 }
+
+#[test]
+fn di31_a_state_stands_since_its_first_word_and_not_since_somebody_looked() {
+    let word = |source, ms, state| Observation {
+        source,
+        at: at(ms),
+        state,
+    };
+    let asks = AgentState::Waiting(WaitingKind::Permission);
+    let hook = word(ObservationSource::Hook, 10, asks);
+    let title = word(ObservationSource::Title, 90, asks);
+    assert_eq!(standing(&[hook, title]), Some(hook));
+    // It worked in between: the wait is the later one.
+    let turn = word(ObservationSource::Transcript, 50, AgentState::Working);
+    assert_eq!(standing(&[hook, turn, title]), Some(title));
+    // Another state now: nobody's earlier word counts.
+    let works = word(ObservationSource::Title, 90, AgentState::Working);
+    assert_eq!(standing(&[hook, works]), Some(works));
+    assert_eq!(standing(&[]), None);
+}

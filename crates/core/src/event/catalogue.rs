@@ -89,7 +89,6 @@ pub const RESERVED: &[Reserved] = &[
         "session",
         &[
             "pr_spawned",
-            "stalled",
             "work_item_missing",
             "kept_open",
             "reset",
@@ -105,7 +104,6 @@ pub const RESERVED: &[Reserved] = &[
         ],
     ),
     later("work", &["restored", "dropped"]),
-    later("limit", &["idle_stopped"]),
     later("quota", &["low", "exhausted", "throttled", "recovered"]),
     later("tracker", &["error", "auth_failed"]),
     later("comment", &["withheld"]),

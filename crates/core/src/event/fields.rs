@@ -187,6 +187,7 @@ pub(super) const FIELDS: &[(&str, &str, &str)] = &[
     ("why", "", "what was about to remove the checkout"),
     ("limit", "60", "the bound"),
     ("value", "61", "what was counted"),
+    ("idle_hours", "12", "whole hours since its last turn"),
     ("told", "true", "a comment on the ticket says so"),
     ("lines", "4", "line numbers"),
     ("hooks", "Stop", "hook names"),

@@ -295,6 +295,9 @@ log_events! {
     /// characters.
     SessionWaiting = "session.waiting", Info,
     { work_item: Ref, endpoint: Option<Ref>, harness: String, kind: WaitingKind, summary: Option<String> }
+    /// Works without a sign of life: no line in its transcript, no output, no busy child. Never ended for it.
+    SessionStalled = "session.stalled", Warning,
+    { work_item: Ref, endpoint: Option<Ref>, harness: String, waited_ms: u64 }
     /// Nothing lives behind the record any more.
     SessionExited = "session.exited", Info | Warning by expected: warns_unless,
     { work_item: Ref, endpoint: Option<Ref>, harness: String, tmux_target: String, state: ExitedState,
@@ -375,6 +378,9 @@ log_events! {
     /// Goes on after a limit.
     LimitReleased = "limit.released", Info,
     { work_item: Option<Ref>, reason: LimitReason, via: ReleasedVia, actor: Option<String> }
+    /// An idle agent's process was ended; its conversation is kept and taken up at the next event.
+    LimitIdleStopped = "limit.idle_stopped", Info,
+    { work_item: Ref, idle_hours: u64 }
     /// The agents' environment file is missing, unreadable or malformed; line numbers only.
     EnvUnusable = "env.unusable", Warning,
     { path: String, error: String, lines: Option<Vec<u64>> }

@@ -84,6 +84,15 @@ pub fn parked(reason: &str, resume: Option<&str>, item: &WorkItemRef) -> String 
     sign(&format!("Paused by a limit: {reason}. {release}"))
 }
 
+/// A limit stopped every item of the machine. `reason` is the limit in words. No keyword releases it: it
+/// is not this item's.
+pub fn machine_parked(reason: &str) -> String {
+    sign(&format!(
+        "Paused by a limit: {reason}, for all items of this machine together. It ends with the UTC day; \
+         the operator can release it earlier with the-loop sessions resume --all."
+    ))
+}
+
 /// The agent has waited for a person. `kind` is the kind of question.
 pub fn waiting(kind: &str, target: &TmuxTarget, socket: &str) -> String {
     sign(&format!(

@@ -25,6 +25,8 @@ pub struct SessionRecord {
     pub created_at: Timestamp,
     /// When something last happened to it.
     pub last_event_at: Option<Timestamp>,
+    /// When its agent was ended because nobody had needed it for long; absent once it is back.
+    pub idle_stopped_at: Option<Timestamp>,
     /// When it was closed.
     pub closed_at: Option<Timestamp>,
     /// tmux session name as recorded; empty until spawned. Read it with [`SessionRecord::target`].
@@ -39,6 +41,8 @@ pub struct SessionRecord {
     pub workspace: Option<WorkspaceRecord>,
     /// What is being tried; only while `starting`.
     pub spawn: Option<SpawnIntent>,
+    /// When the process in the pane was launched: what is older is none of its doing (DI-33).
+    pub launched_at: Option<Timestamp>,
     /// Process id of the pane's leader (DI-13).
     pub pid: Option<i32>,
     /// When that process started, in clock ticks since boot, so that a reused id is noticed.
@@ -126,6 +130,7 @@ impl SessionRecord {
             status,
             created_at,
             last_event_at: None,
+            idle_stopped_at: None,
             closed_at: None,
             tmux_target: String::new(),
             tmux_socket: None,
@@ -133,6 +138,7 @@ impl SessionRecord {
             url: item.url(),
             workspace: None,
             spawn: None,
+            launched_at: None,
             pid: None,
             pid_start_time: None,
             pull_requests: Vec::new(),
@@ -174,6 +180,7 @@ impl SessionRecord {
             status: fields.must_word("status", SessionStatus::parse)?,
             created_at: fields.must_time("createdAt")?,
             last_event_at: fields.time("lastEventAt")?,
+            idle_stopped_at: fields.time("idleStoppedAt")?,
             closed_at: fields.time("closedAt")?,
             tmux_target: fields.owned("tmuxTarget")?.unwrap_or_default(),
             tmux_socket: fields.owned("tmuxSocket")?,
@@ -181,6 +188,7 @@ impl SessionRecord {
             url: fields.owned("url")?,
             workspace: read_workspace(fields)?,
             spawn: read_spawn(fields)?,
+            launched_at: fields.time("launchedAt")?,
             pid,
             pid_start_time: fields.integer("pidStartTime")?,
             pull_requests,
@@ -245,6 +253,10 @@ impl SessionRecord {
                 self.last_event_at.map(Timestamp::seconds),
             );
         }
+        if new(|a, b| a.idle_stopped_at == b.idle_stopped_at) {
+            let at = self.idle_stopped_at.map(Timestamp::seconds);
+            set_or_drop(&mut map, "idleStoppedAt", at);
+        }
         if new(|a, b| a.closed_at == b.closed_at) {
             set_or_drop(&mut map, "closedAt", self.closed_at.map(Timestamp::seconds));
         }
@@ -267,6 +279,13 @@ impl SessionRecord {
         if new(|a, b| a.spawn == b.spawn) {
             let merged = self.spawn.as_ref().map(|s| put_spawn(&map, s));
             set_or_drop(&mut map, "spawn", merged);
+        }
+        if new(|a, b| a.launched_at == b.launched_at) {
+            set_or_drop(
+                &mut map,
+                "launchedAt",
+                self.launched_at.map(Timestamp::millis),
+            );
         }
         if new(|a, b| a.pid == b.pid) {
             set_or_drop(&mut map, "pid", self.pid);
@@ -299,6 +318,12 @@ impl SessionRecord {
     /// The conversation id, when one is recorded that may reach an argument list.
     pub fn conversation(&self) -> Option<HarnessSessionId> {
         HarnessSessionId::parse(&self.harness_session_id)
+    }
+
+    /// When the process now in the pane was launched, or some time before where that is not known.
+    pub fn launch_began_at(&self) -> Timestamp {
+        let intent = self.spawn.as_ref().map(|spawn| spawn.at);
+        intent.or(self.launched_at).unwrap_or(self.created_at)
     }
 
     /// The recorded tmux session, when one is recorded whose name is of our shape (ST-7).

@@ -108,6 +108,15 @@ fn detail(line: &Line) -> String {
     parts.join(", ")
 }
 
+/// An id as somebody gave it; one that would not be seen stands in quotes.
+fn shown(id: &str) -> String {
+    if id.trim().is_empty() {
+        format!("\"{id}\"")
+    } else {
+        visible(id)
+    }
+}
+
 fn show(cx: &mut Context, id: &str, payload: bool) -> Ended {
     let desk = cx.desk(None)?;
     let found = match desk.inbox_to_read()? {
@@ -115,7 +124,7 @@ fn show(cx: &mut Context, id: &str, payload: bool) -> Ended {
         None => None,
     };
     let Some(found) = found else {
-        let made = OpError::not_found(format!("{}: no such delivery", visible(id)));
+        let made = OpError::not_found(format!("{}: no such delivery", shown(id)));
         return Err(made.hint("the-loop deliveries list --all").into());
     };
     let trail = trail(&desk, &found)?;
@@ -319,7 +328,7 @@ fn answered(cx: &Context, answers: &[Answer]) -> Exit {
             .json(&answers.iter().map(one).collect::<Vec<Value>>());
     }
     for answer in answers {
-        let line = format!("{}: {}", visible(&answer.id), answer.words);
+        let line = format!("{}: {}", shown(&answer.id), answer.words);
         if answer.refused {
             cx.out.aside(line);
         } else if !cx.out.json_wanted() {

@@ -23,8 +23,8 @@ mod tickets;
 
 use std::ffi::OsString;
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use self::args::{Cli, Command, Format};
 use self::context::{Context, Ended, Failure};
@@ -45,7 +45,7 @@ pub fn run(world: World, words: Vec<OsString>) -> Exit {
     }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(e) => return usage(&e),
+        Err(e) => return usage(e),
     };
     let mut cx = Context {
         out: Out::new(&world, &cli.global),
@@ -57,12 +57,29 @@ pub fn run(world: World, words: Vec<OsString>) -> Exit {
 }
 
 /// Help and version are answers; everything else that the parser says is a usage error (SE-1).
-fn usage(e: &clap::Error) -> Exit {
+fn usage(mut e: clap::Error) -> Exit {
+    leave_hidden_out(&mut e);
     let _ = e.print();
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::OK,
         _ => Exit::USAGE,
     }
+}
+
+/// The parser names every subcommand where one is missing, also those that are not for people.
+fn leave_hidden_out(e: &mut clap::Error) {
+    let Some(ContextValue::Strings(names)) = e.get(ContextKind::ValidSubcommand).cloned() else {
+        return;
+    };
+    let known = Cli::command();
+    let is_hidden = |name: &String| {
+        known
+            .find_subcommand(name)
+            .is_some_and(clap::Command::is_hide_set)
+    };
+    let names = names.into_iter().filter(|name| !is_hidden(name));
+    let names = ContextValue::Strings(names.collect());
+    e.insert(ContextKind::ValidSubcommand, names);
 }
 
 /// `--config` may stand before and after the command, but not with two values (CF-1).

@@ -1,8 +1,11 @@
 //! `sessions` (SE-27 to SE-33).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::redact::visible;
+use the_loop_core::time::Timestamp;
 
 use super::args::{Comment, ControlArgs, Dirs, ManyItems, OneItem, Sessions};
 use super::context::{Context, Ended, Failure};
@@ -121,7 +124,11 @@ pub fn run(cx: &mut Context, command: &Sessions) -> Ended {
                 keep_tmux,
                 discard: *discard,
             };
-            verb_on(cx, verb, &items, Some(false), dirs)
+            let asked = Asked {
+                comment: Some(false),
+                all: false,
+            };
+            verb_on(cx, verb, &items, asked, dirs)
         }
     }
 }
@@ -156,8 +163,12 @@ fn list(cx: &mut Context, query: &SessionQuery, dirs: &Dirs) -> Ended {
     for problem in &found.problems {
         cx.out.warning(visible(&problem.to_string()));
     }
+    if let Some(fault) = &found.inbox_fault {
+        cx.out.warning(visible(fault));
+    }
+    let now = cx.world.clock.now();
     if cx.out.json_wanted() {
-        let all: Vec<Value> = found.lines.iter().map(Line::json).collect();
+        let all: Vec<Value> = found.lines.iter().map(|line| line.json(now)).collect();
         cx.out.json(&all);
         return Ok(Exit::OK);
     }
@@ -171,17 +182,26 @@ fn list(cx: &mut Context, query: &SessionQuery, dirs: &Dirs) -> Ended {
         "Control",
         "Last event",
     ];
-    let rows: Vec<Vec<String>> = found.lines.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = found.lines.iter().map(|line| row(line, now)).collect();
     for line in render::table(&heads, &rows) {
         cx.out.line(line);
     }
     if rows.is_empty() {
         cx.out.aside("(no sessions registered)");
     }
+    let mut said = BTreeSet::new();
+    for line in &found.lines {
+        let harness = line.record.as_ref().map(|record| record.harness.as_str());
+        if let Some(harness) = harness.filter(|name| said.insert(*name)) {
+            for cannot in &line.cannot {
+                cx.out.note(format!("{harness}: {}", visible(cannot)));
+            }
+        }
+    }
     Ok(Exit::OK)
 }
 
-fn row(line: &Line) -> Vec<String> {
+fn row(line: &Line, now: Timestamp) -> Vec<String> {
     let record = line.record.as_ref();
     let indent = if line.indented { "  " } else { "" };
     let harness = record.map_or(String::new(), |record| {
@@ -196,16 +216,16 @@ fn row(line: &Line) -> Vec<String> {
     };
     let last = record
         .and_then(|record| record.last_event_at)
-        .or(line.waits_since);
+        .or(line.waits.map(|(_, since)| since));
     vec![
         format!("{indent}{}", line.item),
         render::or_dash(harness),
         text(|record| record.harness_session_id.clone()),
         text(|record| record.tmux_target.clone()),
         line.status().to_owned(),
-        line.view.state.to_string(),
+        line.state_words(now),
         render::or_dash(line.control_words().unwrap_or_default()),
-        render::or_dash(last.map_or(String::new(), the_loop_core::time::Timestamp::seconds)),
+        render::or_dash(last.map_or(String::new(), Timestamp::seconds)),
     ]
 }
 
@@ -273,6 +293,10 @@ fn bind(cx: &mut Context, asked: &Registration, dirs: &Dirs) -> Ended {
         cx.out.warning(visible(warning));
     }
     let record = &bound.record;
+    for cannot in &bound.cannot {
+        cx.out
+            .note(format!("{}: {}", record.harness, visible(cannot)));
+    }
     if cx.out.json_wanted() {
         let mut value = serde_json::json!({ "ref": record.item, "replaced": bound.replaced });
         for (name, field) in record.to_map() {
@@ -293,7 +317,8 @@ fn act(cx: &mut Context, verb: ControlVerb, control: &ControlArgs) -> Ended {
     let items = if control.all {
         let desk = cx.desk(Some(&control.dirs))?;
         let all = control::all_items(&desk, verb)?;
-        if all.is_empty() {
+        let machine = verb == ControlVerb::Resume && control::machine_is_parked(&desk)?;
+        if all.is_empty() && !machine {
             cx.out.aside(format!("nothing to {}", verb.as_str()));
             return Ok(Exit::FAILED);
         }
@@ -301,21 +326,33 @@ fn act(cx: &mut Context, verb: ControlVerb, control: &ControlArgs) -> Ended {
     } else {
         many(cx, &control.items)?
     };
-    verb_on(cx, verb, &items, wanted(control.comment), &control.dirs)
+    let asked = Asked {
+        comment: wanted(control.comment),
+        all: control.all,
+    };
+    verb_on(cx, verb, &items, asked, &control.dirs)
+}
+
+/// How a verb was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    comment: Option<bool>,
+    all: bool,
 }
 
 fn verb_on(
     cx: &mut Context,
     verb: ControlVerb,
     items: &[WorkItemRef],
-    comment: Option<bool>,
+    asked: Asked,
     dirs: &Dirs,
 ) -> Ended {
     let desk = cx.desk(Some(dirs))?;
     let interrupt = Interrupt::listen();
     let how = How {
         actor: &cx.world.user,
-        comment,
+        comment: asked.comment,
+        all: asked.all,
         note: &cx.out,
         interrupted: interrupt.flag(),
     };
@@ -335,6 +372,9 @@ fn print(cx: &Context, report: &Report) -> Exit {
         cx.out.warning(visible(warning));
     }
     let json = cx.out.json_wanted();
+    if let Some(machine) = report.machine.as_ref().filter(|_| !json) {
+        cx.out.line(&machine.message);
+    }
     for message in report.items.iter().flat_map(|item| &item.messages) {
         match message.stream {
             Stream::Stdout if json => {}

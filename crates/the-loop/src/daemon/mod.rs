@@ -2,8 +2,9 @@
 //! webhook receiver.
 //!
 //! `run` is the whole life, top to bottom; `services` keeps the receiver up, `socket` answers commands,
-//! `upkeep` does what is due from time to time, `detach` is how a `start` becomes a daemon.
+//! `damaged` is the daemon of a damaged inbox, `upkeep` does what is due from time to time, `detach` is how a `start` becomes a daemon.
 
+mod damaged;
 pub mod detach;
 mod services;
 mod socket;
@@ -135,7 +136,22 @@ pub fn run(
     let lock = own_root(world, &layout, &log)?;
     prove_locking(world, &layout)?;
     upkeep::after_prepare(world, &layout, &log, &prepared);
-    let inbox = open_inbox(world, &layout, &log)?;
+    let inbox = match open_inbox(world, &layout, &log) {
+        Ok(inbox) => inbox,
+        Err(e @ InboxError::Damaged { .. }) => {
+            let damaged = damaged::Damaged {
+                world,
+                layout: &layout,
+                settings,
+                log: &log,
+                error: e.to_string(),
+            };
+            damaged.run(ready)?;
+            drop(lock);
+            return Ok(());
+        }
+        Err(e) => return Err(inbox_error(&e).into()),
+    };
     if !left_over.locked && left_over.pid.is_some() {
         tell_recovered(world, &layout, &inbox, &log, left_over.pid);
     }
@@ -193,14 +209,13 @@ fn prove_locking(world: &World, layout: &Layout) -> Result<(), NotStarted> {
     })
 }
 
-fn open_inbox(world: &World, layout: &Layout, log: &EventLog) -> Result<Inbox, NotStarted> {
+fn open_inbox(world: &World, layout: &Layout, log: &EventLog) -> Result<Inbox, InboxError> {
     let path = layout.inbox_db();
-    let opened = Inbox::open(world, &path).map_err(|e| {
-        if let InboxError::Damaged { .. } = &e {
+    let opened = Inbox::open(world, &path).inspect_err(|e| {
+        if let InboxError::Damaged { .. } = e {
             let (path, error) = (path.to_string(), e.to_string());
             log.emit(Source::Engine, LogEvent::InboxDamaged { path, error });
         }
-        NotStarted::from(inbox_error(&e))
     })?;
     if opened.created {
         tell_created(world, layout, log);
@@ -269,7 +284,13 @@ fn live_on(
     let ending = CancellationToken::new();
     runtime.spawn(signals(send.clone()));
     let within = runtime.enter();
-    let socket = socket::serve(shared, send.clone(), ending.clone());
+    let socket = socket::serve(
+        &shared.world,
+        &shared.layout,
+        socket::Answers::of(shared),
+        send.clone(),
+        ending.clone(),
+    );
     drop(within);
     if let Err(e) = socket {
         // Commands find their changes without it; they only wait a little longer.

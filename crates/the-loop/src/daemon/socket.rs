@@ -18,34 +18,61 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Message, Shared};
 use crate::ops::link::SOCKET_PATH_BYTES_MAX;
+use crate::store::layout::Layout;
+use crate::world::World;
 
 /// Connections at once; further ones wait in the listener.
 const CONNECTIONS_MAX: usize = 32;
 /// How long a request's head may take.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Binds the socket and serves it until `ending`, on the runtime the caller has entered. Whoever holds the service lock may replace a socket
-/// that a crash left.
+/// What the socket answers, besides passing a wish to end on.
+#[derive(Clone)]
+pub(super) struct Answers {
+    /// `GET /status`.
+    pub status: Arc<dyn Fn() -> Value + Send + Sync>,
+    /// `POST /poke`.
+    pub poke: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Answers {
+    /// Those of a daemon that works.
+    pub(super) fn of(shared: &Arc<Shared>) -> Self {
+        let (asked, poked) = (Arc::clone(shared), Arc::clone(shared));
+        Self {
+            status: Arc::new(move || status(&asked)),
+            poke: Arc::new(move || {
+                poked.inbox.wake();
+                poked.engine().wake();
+            }),
+        }
+    }
+}
+
+/// Binds the socket and serves it until `ending`, on the runtime the caller has entered. Whoever holds
+/// the service lock may replace a socket that a crash left.
 pub(super) fn serve(
-    shared: &Arc<Shared>,
+    world: &World,
+    layout: &Layout,
+    answers: Answers,
     send: mpsc::Sender<Message>,
     ending: CancellationToken,
 ) -> io::Result<()> {
-    let path = shared.layout.socket();
+    let path = layout.socket();
     if path.as_str().len() > SOCKET_PATH_BYTES_MAX {
         let why = format!("{path} is longer than {SOCKET_PATH_BYTES_MAX} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    shared.world.disk.remove(&path)?;
+    world.disk.remove(&path)?;
     let listener = UnixListener::bind(path.as_std_path())?;
     // Its directory is closed to others already; this keeps it so if somebody opens that.
-    shared.world.disk.set_mode(&path, 0o600)?;
-    tokio::spawn(listen(Arc::clone(shared), listener, send, ending));
+    world.disk.set_mode(&path, 0o600)?;
+    tokio::spawn(listen(answers, listener, send, ending));
     Ok(())
 }
 
 async fn listen(
-    shared: Arc<Shared>,
+    answers: Answers,
     listener: UnixListener,
     send: mpsc::Sender<Message>,
     ending: CancellationToken,
@@ -66,9 +93,9 @@ async fn listen(
         if !is_ours(&stream) {
             continue;
         }
-        let (shared, send) = (Arc::clone(&shared), send.clone());
+        let (answers, send) = (answers.clone(), send.clone());
         tokio::spawn(async move {
-            connection(shared, stream, send).await;
+            connection(answers, stream, send).await;
             drop(place);
         });
     }
@@ -82,9 +109,9 @@ fn is_ours(stream: &UnixStream) -> bool {
         .is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
 }
 
-async fn connection(shared: Arc<Shared>, stream: UnixStream, send: mpsc::Sender<Message>) {
+async fn connection(answers: Answers, stream: UnixStream, send: mpsc::Sender<Message>) {
     let service = service_fn(|request: Request<Incoming>| {
-        let answer = answer(&shared, &request, &send);
+        let answer = answer(&answers, &request, &send);
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
@@ -94,15 +121,14 @@ async fn connection(shared: Arc<Shared>, stream: UnixStream, send: mpsc::Sender<
 }
 
 fn answer(
-    shared: &Arc<Shared>,
+    answers: &Answers,
     request: &Request<Incoming>,
     send: &mpsc::Sender<Message>,
 ) -> Response<Full<Bytes>> {
     match (request.method(), request.uri().path()) {
-        (&Method::GET, "/status") => document(StatusCode::OK, &status(shared)),
+        (&Method::GET, "/status") => document(StatusCode::OK, &(answers.status)()),
         (&Method::POST, "/poke") => {
-            shared.inbox.wake();
-            shared.engine().wake();
+            (answers.poke)();
             document(StatusCode::OK, &json!({ "ok": true }))
         }
         (&Method::POST, "/stop") => {

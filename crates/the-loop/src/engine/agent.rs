@@ -7,28 +7,22 @@ use camino::Utf8PathBuf;
 use the_loop_core::config::Settings;
 use the_loop_core::confirm::{AgentState, By, Composer, Observation};
 use the_loop_core::event::LogEvent;
-use the_loop_core::ids::Marker;
+use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
+use the_loop_core::tokens::{self, Step, Usage};
 
+use super::attention::Needs;
 use super::item::Gathered;
 use super::{Engine, lock};
 use crate::harness::adapter::Adapter;
 use crate::harness::place::Place;
 use crate::harness::screen::ScreenView;
+use crate::harness::transcript::Growth;
 use crate::harness::watch::Watch;
 use crate::settings::{pane_environment, read_env_file};
 use crate::tmux::{PaneId, View};
 use crate::world::World;
-
-/// What `status` and `sessions list` show of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AgentView {
-    /// What it does.
-    pub state: AgentState,
-    /// Since when, where that is known.
-    pub since: Option<Timestamp>,
-}
 
 /// A watched session. Rebuilt from its record at any time; remembers nothing that matters.
 #[derive(Debug)]
@@ -45,27 +39,29 @@ pub(super) struct Agent {
     leader: Option<i32>,
     /// What the supervisor last said about it.
     pub said: Said,
+    /// Whether it needs somebody.
+    pub needs: Needs,
+    /// Tokens of its transcript so far, and those of them that are not in the inbox yet.
+    running: Usage,
+    steps: Vec<Step>,
 }
 
 /// What was told about an agent, so that it is told once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
     pub state: Option<AgentState>,
-    pub waiting_since: Option<Timestamp>,
-    pub waiting_told: bool,
     pub exited: bool,
     pub malformed: usize,
     pub hooks_silent: bool,
+    /// When the conversation's id was looked for last.
+    pub learning_at: Option<Timestamp>,
     /// Its pane was not among those of its session at the last look.
     pub out_of_sight: bool,
 }
 
 impl Agent {
     fn new(world: &World, adapter: &Adapter, place: Place, record: &SessionRecord) -> Self {
-        let launched_at = record
-            .spawn
-            .as_ref()
-            .map_or(record.created_at, |spawn| spawn.at);
+        let launched_at = record.launch_began_at();
         Self {
             world: world.clone(),
             adapter: adapter.clone(),
@@ -75,7 +71,45 @@ impl Agent {
             conversation: record.harness_session_id.clone(),
             leader: record.pid,
             said: Said::default(),
+            needs: Needs::default(),
+            running: Usage::default(),
+            steps: Vec::new(),
         }
+    }
+
+    /// Reads what is new, and keeps what has to be told or counted of it.
+    fn look(&mut self, title: Option<&str>, screen: Option<&ScreenView>) {
+        let Some(watch) = self.watch.as_mut() else {
+            return;
+        };
+        let looked = watch.look(&self.world, self.pid, title, screen);
+        self.said.malformed += looked.malformed;
+        if looked.restarted {
+            self.running = Usage::default();
+        }
+        for (at, usage) in looked.usage {
+            tokens::note(&mut self.steps, &mut self.running, at.day(), usage);
+        }
+    }
+
+    /// Reads its files, without a look at its pane.
+    pub fn last_look(&mut self) {
+        self.look(None, None);
+    }
+
+    /// The tokens that are not counted yet; they stay until [`Agent::counted`].
+    pub fn uncounted(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// They are in the inbox.
+    pub fn counted(&mut self) {
+        self.steps.clear();
+    }
+
+    /// The transcript's size and last change.
+    pub fn growth(&self) -> Growth {
+        self.watch.as_ref().map(Watch::growth).unwrap_or_default()
     }
 
     /// The state now; a view of the pane makes it more certain.
@@ -95,16 +129,41 @@ impl Agent {
         if let Some(view) = view {
             self.pid = Some(view.pane.pid);
         }
+        self.look(title, screen.as_ref());
+        self.watch.as_ref()?.state()
+    }
+
+    /// The state as it was last seen, with the first one to say so and since when it stands.
+    pub fn standing(&self) -> Option<Observation> {
+        self.watch.as_ref()?.standing()
+    }
+
+    /// The id of its conversation, when it is not known and shows now.
+    pub fn learn(
+        &mut self,
+        now: Timestamp,
+        view: Option<&View>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
+        let screen = view.map(|view| screen(view, now));
         let watch = self.watch.as_mut()?;
-        let looked = watch.look(&self.world, self.pid, title, screen.as_ref());
-        self.said.malformed += looked.malformed;
-        watch.state()
+        watch.look(&self.world, self.pid, None, None);
+        watch.learn(&self.world, screen.as_ref(), taken, rivals)
+    }
+
+    /// The conversation is known, and recorded, from now on.
+    pub fn learnt(&mut self, id: HarnessSessionId) {
+        id.as_str().clone_into(&mut self.conversation);
+        if let Some(watch) = &mut self.watch {
+            watch.learnt(id);
+        }
     }
 
     /// Evidence that a delivery with this marker was taken after the attempt was written down.
     pub fn evidence(&mut self, marker: &Marker, intent_at: Timestamp) -> Option<By> {
-        let watch = self.watch.as_mut()?;
-        watch.look(&self.world, self.pid, None, None);
+        self.look(None, None);
+        let watch = self.watch.as_ref()?;
         watch.evidence(marker, intent_at).map(|seen| seen.by)
     }
 
@@ -141,7 +200,7 @@ impl Agent {
     }
 }
 
-fn screen(view: &View, now: Timestamp) -> ScreenView {
+pub(super) fn screen(view: &View, now: Timestamp) -> ScreenView {
     ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now)
 }
 
@@ -195,6 +254,9 @@ impl Engine {
                 conversation: String::new(),
                 leader: None,
                 said: Said::default(),
+                needs: Needs::default(),
+                running: Usage::default(),
+                steps: Vec::new(),
             },
         }
     }
@@ -245,16 +307,5 @@ impl Engine {
             names.push(("THE_LOOP_CLI_CONFIG", path.to_string()));
         }
         names
-    }
-
-    /// What an agent is doing, as far as it was looked at.
-    pub fn agent_view(&self, key: &the_loop_core::ids::ItemKey) -> Option<AgentView> {
-        let agent = lock(&self.0.agents).get(key).cloned()?;
-        let agent = lock(&agent);
-        let state = agent.said.state?;
-        Some(AgentView {
-            state,
-            since: agent.said.waiting_since,
-        })
     }
 }

@@ -104,6 +104,7 @@ impl Performer<'_> {
             .as_ref()
             .is_some_and(|spawn| spawn.previous.is_some());
         record.spawn = None;
+        record.idle_stopped_at = None;
         record.last_event_at = Some(now);
         if let Some(process) = self.launched {
             record.pid = Some(process.pid);
@@ -197,6 +198,7 @@ impl Performer<'_> {
                 .as_ref()
                 .is_some_and(|job| self.evidence(job).is_some());
             if took_it || lock(&self.agent).state(now, None).takes_input() {
+                self.learn();
                 return self.ready();
             }
             if self.has_ended() {
@@ -208,12 +210,17 @@ impl Performer<'_> {
             }
             if self.clock().is_over(&looked) {
                 looked = self.clock().deadline(LOOK);
+                self.learn();
                 if let Ok(Some(view)) = self.view() {
                     let state = lock(&self.agent).state(now, Some(&view));
                     if state.takes_input() {
                         return self.ready();
                     }
                     reason = state.hold().unwrap_or(HoldReason::NotReady);
+                    // A person is needed now, not when the patience is over.
+                    if let (true, Some(job)) = (state.waits_for_person(), &self.job) {
+                        self.engine.say_held(&self.gathered, job, reason);
+                    }
                 }
             }
             if self.clock().is_over(&deadline) {
@@ -230,6 +237,9 @@ impl Performer<'_> {
     }
 
     pub(super) fn ready(&self) -> Readiness {
+        if let Some(job) = &self.job {
+            self.engine.goes_on(&self.gathered, job);
+        }
         self.engine.emit(LogEvent::SessionReady {
             work_item: self.gathered.item.clone(),
             endpoint: None,

@@ -5,8 +5,7 @@ use the_loop_core::control::{Command, CommandPlan, Deed, Keywords, Recording, Vi
 use the_loop_core::delivery::{Effect, Ingress, State};
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{
-    ClosedVia, ControlEffect, ControlRejectReason, ControlVia, LimitReason, LogEvent,
-    ReactionState, ReleasedVia,
+    ClosedVia, ControlEffect, ControlRejectReason, ControlVia, LogEvent, ReactionState, ReleasedVia,
 };
 use the_loop_core::prompt::comment;
 use the_loop_core::record::{Control, ControlSource};
@@ -144,7 +143,7 @@ impl Engine {
             }
             Deed::Release { resume } => {
                 self.release(
-                    gathered,
+                    &Scope::Item(gathered.item.clone()),
                     row.delivery.actor.as_ref().map(|a| a.login.clone()),
                     released_via(row),
                 );
@@ -173,27 +172,6 @@ impl Engine {
                 }
             }
         })
-    }
-
-    /// Takes an item out of its limit; its counting starts anew (DI-52).
-    pub(super) fn release(
-        &self,
-        gathered: &Gathered,
-        actor: Option<String>,
-        via: ReleasedVia,
-    ) -> bool {
-        let scope = Scope::Item(gathered.item.clone());
-        let now = self.world().clock.now();
-        let Ok(Some(parked)) = self.0.parts.inbox.release(&scope, now, None) else {
-            return false;
-        };
-        self.emit(LogEvent::LimitReleased {
-            work_item: Some(gathered.item.clone()),
-            reason: LimitReason::parse(&parked.reason).unwrap_or(LimitReason::DeliveriesPerHour),
-            via,
-            actor,
-        });
-        true
     }
 
     /// Moves the session record along; a step that its status does not allow changes nothing.

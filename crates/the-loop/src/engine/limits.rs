@@ -1,4 +1,4 @@
-//! Room for another session, and the breakers (DI-51, DI-52).
+//! Room for another session (DI-51).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::config::Strategy as Configured;
-use the_loop_core::control::{Command, Keywords};
 use the_loop_core::dispatch::HoldReason;
-use the_loop_core::event::{LimitReason, LogEvent, Strategy};
+use the_loop_core::event::{LogEvent, Strategy};
 use the_loop_core::ids::ItemKey;
-use the_loop_core::prompt::comment;
 use the_loop_core::record::{WorkspaceRecord, WorkspaceStrategy};
 use the_loop_core::workspace::{CloneSource, StartFrom};
 
 use super::item::Gathered;
 use super::{Engine, lock};
 use crate::git::{Prepared, WorkspaceError, WorkspaceRequest};
-use crate::store::inbox::Scope;
 use crate::store::lock::{ItemLock, Patience};
 
 /// Sessions being launched by this process, and who waits for room, oldest delivery first.
@@ -191,51 +188,6 @@ impl Engine {
             });
         }
         Ok(prepared)
-    }
-
-    /// Stops an item's prompts, and says so once (DI-52).
-    pub(super) fn park(&self, gathered: &Gathered, reason: LimitReason, limit: u64, value: u64) {
-        let scope = Scope::Item(gathered.item.clone());
-        let now = self.world().clock.now();
-        if !self
-            .0
-            .parts
-            .inbox
-            .park(&scope, reason.as_str(), now)
-            .unwrap_or(false)
-        {
-            return;
-        }
-        let words = limit_words(reason, limit);
-        let keywords = Keywords::configured(&gathered.settings.routing.control);
-        let resume = keywords.phrase(Command::Resume);
-        let told = self
-            .tell(
-                &gathered.item,
-                &comment::parked(&words, resume, &gathered.item),
-            )
-            .is_ok();
-        if told {
-            let _ = self.0.parts.inbox.parked_told(&scope, now);
-        }
-        self.emit(LogEvent::LimitParked {
-            work_item: Some(gathered.item.clone()),
-            reason,
-            limit,
-            value,
-            told,
-        });
-    }
-}
-
-/// A limit in words, for people.
-pub fn limit_words(reason: LimitReason, limit: u64) -> String {
-    match reason {
-        LimitReason::DeliveriesPerHour => format!("more than {limit} deliveries in an hour"),
-        LimitReason::DeliveriesPerDay => format!("more than {limit} deliveries in a day"),
-        LimitReason::TokensPerItem => format!("more than {limit} tokens"),
-        LimitReason::TokensPerDay => format!("more than {limit} tokens in a day"),
-        LimitReason::SelfConversation => "the agent answers itself".to_owned(),
     }
 }
 

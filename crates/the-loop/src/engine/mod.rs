@@ -3,18 +3,22 @@
 //! Reading order: `intake` judges what was accepted; `item` takes one work item, its lock and its next
 //! delivery; `command` and `prompt` decide what that delivery does; `perform` runs the effects the
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
-//! `launch` for what both are made of); `conclude` writes down how it ended, with `hold` for what waits
+//! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose); `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
-//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all;
-//! `recover` does what a start has to do. `restart` relaunches sessions with a renewed environment
-//! (`relaunch` is the effects of it), `drift` tells who holds an old one, `left_behind` settles what a
-//! verb that was killed has left. `tell` writes back on tickets of the embedded tracker, and
+//! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, with
+//! `attention` for those that need somebody, `tokens` for what they use and `idle` for those that nobody
+//! needs; `parking` is how a limit stops and lets go; `recover` does what a start has to do. `restart`
+//! relaunches sessions with a renewed environment (`relaunch` is the effects of it), `drift` tells who
+//! holds an old one, `left_behind` settles what a verb that was killed has left. `tell` writes back on
+//! tickets of the embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
 //! delivery (DI-6): same code, same locks.
 
 mod agent;
+mod attention;
+mod choose;
 mod close;
 mod come_up;
 mod command;
@@ -25,11 +29,14 @@ mod end_harness;
 mod examine;
 mod give_back;
 mod hold;
+mod idle;
 mod intake;
 mod item;
 mod launch;
+mod learn;
 mod left_behind;
 mod limits;
+mod parking;
 mod perform;
 mod prompt;
 mod recover;
@@ -39,6 +46,7 @@ mod slots;
 mod spawn;
 mod supervise;
 mod tell;
+mod tokens;
 mod undo;
 pub mod verbs;
 
@@ -53,11 +61,11 @@ use the_loop_core::event::{LogEvent, Source};
 use the_loop_core::ids::{ItemKey, WorkItemRef};
 use the_loop_core::record::SessionRecord;
 
-pub use agent::AgentView;
 pub use close::{CloseWish, Closed, EndLine};
 pub use drift::environment_of;
 pub use item::{Rest, is_deed};
 pub use limits::free_memory;
+pub use parking::{limit_of, limit_words};
 
 use crate::git::Git;
 use crate::harness::adapter::Adapters;

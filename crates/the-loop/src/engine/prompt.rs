@@ -2,7 +2,7 @@
 
 use the_loop_core::delivery::{Effect, State};
 use the_loop_core::dispatch::{self, Dispatch, HoldReason, Known, Step, Verdict};
-use the_loop_core::event::{DispatchDropReason, LimitReason, LogEvent, ReactionState};
+use the_loop_core::event::{DispatchDropReason, LogEvent, ReactionState};
 use the_loop_core::guard::{Admission, Asks, admit, end_of};
 use the_loop_core::session::SessionStatus;
 
@@ -10,7 +10,7 @@ use super::Engine;
 use super::close::CloseWish;
 use super::item::{Gathered, Job, Progress};
 use super::perform::Performer;
-use crate::store::inbox::{OutcomeChange, Scope};
+use crate::store::inbox::OutcomeChange;
 use crate::store::lock::ItemLock;
 
 impl Engine {
@@ -107,13 +107,24 @@ impl Engine {
 
     /// Takes a prompt through the dispatch machine.
     pub(super) fn dispatch(&self, held: &ItemLock, gathered: &Gathered, row: &Job) -> Progress {
-        if let Some((reason, limit, value)) = self.over_rate(gathered) {
-            self.park(gathered, reason, limit, value);
+        self.count_before_prompt(gathered);
+        if self.parked_by_now(gathered) {
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
+        if let Some(reached) = self.over_limit(gathered) {
+            self.park(&gathered.item, &gathered.settings, &reached);
+            return self.hold(held, gathered, row, HoldReason::Parked);
+        }
+        let mut gathered = gathered.clone();
+        self.learn_late(held, &mut gathered);
+        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
+        if let Some(why) = performer.why_none.clone() {
+            return self.no_harness(&performer, row, &why);
+        }
         let facts = dispatch::Facts {
-            known: self.known(gathered),
+            known: self.known(&gathered),
             has_prompt: true,
+            carries: performer.adapter.carries_first_prompt(),
         };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {
@@ -126,7 +137,6 @@ impl Engine {
             });
             self.react(row, ReactionState::Started);
         }
-        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
         let verdict = performer.run(facts);
         self.conclude(performer, verdict)
     }
@@ -153,46 +163,6 @@ impl Engine {
                 Known::Session { resumable }
             }
         }
-    }
-
-    fn over_rate(&self, gathered: &Gathered) -> Option<(LimitReason, u64, u64)> {
-        use std::time::Duration;
-        let limits = &gathered.settings.routing.limits;
-        let now = self.world().clock.now();
-        let hour = Duration::from_hours(1);
-        // A release begins the counting anew, else the next prompt would park the item again.
-        let scope = Scope::Item(gathered.item.clone());
-        let released = self.0.parts.inbox.parked(&scope).ok().flatten();
-        let released_at = released.and_then(|parked| parked.released_at);
-        for (limit, window, reason) in [
-            (
-                limits.max_deliveries_per_item_per_hour,
-                hour,
-                LimitReason::DeliveriesPerHour,
-            ),
-            (
-                limits.max_deliveries_per_item_per_day,
-                hour * 24,
-                LimitReason::DeliveriesPerDay,
-            ),
-        ] {
-            let limit = u64::from(limit);
-            if limit == 0 {
-                continue;
-            }
-            let since = now.minus(window);
-            let since = released_at.map_or(since, |released| since.max(released));
-            let sent = self
-                .0
-                .parts
-                .inbox
-                .prompts_sent(&gathered.key, since)
-                .unwrap_or(0);
-            if sent >= limit {
-                return Some((reason, limit, sent + 1));
-            }
-        }
-        None
     }
 }
 

@@ -20,6 +20,7 @@ use super::restart::{Found, Looked};
 use crate::disk::Kind;
 use crate::harness::adapter::Adapter;
 use crate::harness::pane_exec::LaunchFile;
+use crate::harness::program;
 use crate::process::ProcessId;
 use crate::store::inbox::{Accepted, DropAnswer, DropWhat, Seq};
 use crate::store::lock::ItemLock;
@@ -27,6 +28,9 @@ use crate::tmux::{Pane, Respawned, Spot, Tmux, TmuxError};
 
 /// How long the launcher may take to become the harness on a busy machine.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long tmux may take to notice that a process has ended.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
 /// A session that was relaunched.
 pub(super) struct Up {
@@ -88,6 +92,9 @@ impl Engine {
         self.prepare_harness(&found.gathered, adapter)
             .map_err(NotUp::LeftRunning)?;
         let launch = self.launch_of(found, &record, adapter)?;
+        if let Some(why) = program::missing(self.world(), adapter, &launch.env, &launch.cwd) {
+            return Err(NotUp::LeftRunning(why));
+        }
         let mut attempt = Attempt {
             held,
             tmux: &looked.tmux,
@@ -262,7 +269,11 @@ impl Engine {
         let process = self.world().processes.started(pid);
         let process = process.map(|started| ProcessId { pid, started });
         let lives = process.is_some_and(|process| self.stays(process, wait));
-        let pane = self.leader_of(found, attempt);
+        let pane = if lives {
+            self.leader_of(found, attempt)
+        } else {
+            self.pane_after_end(found, attempt)
+        };
         let dead = pane.as_ref().is_ok_and(|pane| {
             pane.as_ref()
                 .is_none_or(|pane| pane.dead || pane.pid != pid)
@@ -273,6 +284,8 @@ impl Engine {
             return Err(NotUp::Lost(format!("its agent ended at once{status}")));
         };
         let mut record = attempt.before.clone();
+        let journaled = found.gathered.record.as_ref();
+        record.launched_at = journaled.map(SessionRecord::launch_began_at);
         record.pid = Some(pid);
         record.pid_start_time = Some(process.started);
         record.last_event_at = Some(self.world().clock.now());
@@ -314,6 +327,20 @@ impl Engine {
     fn as_configured(&self, found: &Found, attempt: &Attempt<'_>) {
         let keep = found.gathered.settings.routing.tmux.remain_on_exit;
         let _ = attempt.tmux.remain_on_exit(&attempt.spot, keep);
+    }
+
+    /// The pane of a process that has ended. tmux hears of the end, and of the exit status, a moment later.
+    fn pane_after_end(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {
+        let clock = &self.world().clock;
+        let deadline = clock.deadline(HEARD_WITHIN);
+        loop {
+            let pane = self.leader_of(found, attempt);
+            let waits = matches!(&pane, Ok(Some(pane)) if !pane.dead);
+            if !waits || clock.is_over(&deadline) {
+                return pane;
+            }
+            clock.wait(GLANCE);
+        }
     }
 
     fn leader_of(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {

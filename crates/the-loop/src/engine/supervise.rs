@@ -1,19 +1,16 @@
 //! The look at all sessions, once a second, with one tmux call (DI-14, DI-31).
 
-use std::time::Duration;
-
-use the_loop_core::confirm::{AgentState, WaitingKind};
-use the_loop_core::event::{ExitedState, LogEvent, StateKind, WaitingKind as WaitingWord};
+use the_loop_core::confirm::AgentState;
+use the_loop_core::event::{ExitedState, LogEvent, StateKind};
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::probe::TmuxState;
-use the_loop_core::prompt::comment;
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
 use crate::store::registry::{RecordFault, Registered};
-use crate::tmux::{Snapshot, agent_pane};
+use crate::tmux::{Pane, Snapshot, agent_pane};
 
 /// An outage of tmux, so that it is said once.
 #[derive(Debug, Default)]
@@ -26,6 +23,8 @@ pub(super) struct Outage {
 impl Engine {
     /// One tick: what every session does, what ended, what waits for a person.
     pub fn supervise(&self) {
+        let settings = self.settings();
+        self.release_what_is_over(&settings);
         let Ok(listing) = self.0.registry.list() else {
             return;
         };
@@ -40,7 +39,6 @@ impl Engine {
         if live.is_empty() {
             return;
         }
-        let settings = self.settings();
         let snapshot = match self.tmux(&settings).snapshot() {
             Ok(snapshot) => {
                 self.answered();
@@ -81,134 +79,104 @@ impl Engine {
         let is_ours = |pid| self.marked(pid, item).is_some();
         let own = agent_pane(snapshot.panes(&target), found.record.pid, is_ours);
         let pane = own.filter(|pane| !pane.dead);
+        if pane.is_some() {
+            self.learn_in_passing(found, &adapter, &agent);
+        }
         let now = self.world().clock.now();
-        let mut agent = lock(&agent);
-        agent.pane = own.map(|pane| pane.id);
+        let mut watched = lock(&agent);
+        watched.pane = own.map(|pane| pane.id);
         // A process that was put into the pane a moment ago carries its mark only once it is the harness.
         let out_of_sight = own.is_none() && snapshot.state(&target) == TmuxState::Live;
-        if std::mem::replace(&mut agent.said.out_of_sight, out_of_sight) != out_of_sight
+        if std::mem::replace(&mut watched.said.out_of_sight, out_of_sight) != out_of_sight
             && out_of_sight
         {
             return;
         }
+        let observation = match pane {
+            Some(pane) => watched.observe(now, None, Some(&pane.title)),
+            None => {
+                watched.last_look();
+                None
+            }
+        };
         let seen = match pane {
-            Some(pane) => agent
-                .observe(now, None, Some(&pane.title))
-                .map_or(AgentState::Unknown, |o| o.state),
+            Some(_) => observation.map_or(AgentState::Unknown, |o| o.state),
             None => AgentState::Exited,
         };
-        let malformed = std::mem::take(&mut agent.said.malformed);
-        if malformed > 0 {
-            let file = self.0.parts.layout.hook_file(&gathered.slug);
-            self.emit(LogEvent::HookMalformed {
-                file: file.to_string(),
-                count: malformed as u64,
-                error: "not a line a hook of ours writes".to_owned(),
-            });
-        }
-        let before = agent.said.state.replace(seen);
+        let malformed = std::mem::take(&mut watched.said.malformed);
+        let before = watched.said.state.replace(seen);
         let changed = before.is_some_and(|before| before != seen);
-        if pane.is_none() && !agent.said.exited {
-            agent.said.exited = true;
-            self.emit(LogEvent::SessionExited {
-                work_item: found.record.item.clone(),
-                endpoint: None,
-                harness: found.record.harness.clone(),
-                tmux_target: target.to_string(),
-                state: match own {
-                    Some(_) => ExitedState::Dead,
-                    None => ExitedState::Absent,
-                },
-                exit_code: own.and_then(|pane| pane.exit_status),
-                expected: false,
-            });
-        } else if pane.is_some() {
-            agent.said.exited = false;
+        let has_ended = pane.is_none() && !watched.said.exited;
+        watched.said.exited = pane.is_none();
+        let news = self.attend(&gathered, &mut watched, observation, pane, now);
+        let standing = watched.standing().filter(|_| pane.is_some());
+        drop(watched);
+        if malformed > 0 {
+            self.say_malformed(&gathered, malformed);
         }
-        let (work_item, harness) = (found.record.item.clone(), found.record.harness.clone());
+        if has_ended {
+            self.say_exited(found, &target, own);
+        }
+        if changed {
+            self.say_turn(&gathered, &found.record.harness, seen);
+            self.touched(&found.record.item);
+        }
+        self.tell_news(&gathered, news, &target, &found.record.harness);
+        self.count_tokens(&gathered, &agent);
+        if found.record.status == SessionStatus::Active {
+            self.stop_if_idle(&gathered, standing, now);
+        }
+    }
+
+    fn say_malformed(&self, gathered: &Gathered, count: usize) {
+        let file = self.0.parts.layout.hook_file(&gathered.slug);
+        let file = file
+            .strip_prefix(self.0.parts.layout.root())
+            .unwrap_or(&file);
+        self.emit(LogEvent::HookMalformed {
+            file: file.to_string(),
+            count: count as u64,
+            error: "not a line a hook of ours writes".to_owned(),
+        });
+    }
+
+    fn say_exited(&self, found: &Registered, target: &TmuxTarget, own: Option<&Pane>) {
+        // The record as it is now: an end that was wanted may have been written since the listing.
+        let now = self.0.registry.get(&found.record.item).ok().flatten();
+        let expected = now.is_some_and(|now| now.record.idle_stopped_at.is_some());
+        self.emit(LogEvent::SessionExited {
+            work_item: found.record.item.clone(),
+            endpoint: None,
+            harness: found.record.harness.clone(),
+            tmux_target: target.to_string(),
+            state: match own {
+                Some(_) => ExitedState::Dead,
+                None => ExitedState::Absent,
+            },
+            exit_code: own.and_then(|pane| pane.exit_status),
+            expected,
+        });
+    }
+
+    /// A turn began or ended.
+    fn say_turn(&self, gathered: &Gathered, harness: &str, seen: AgentState) {
+        let (work_item, harness) = (gathered.item.clone(), harness.to_owned());
         match seen {
-            AgentState::Working if changed => self.emit(LogEvent::SessionWorking {
+            AgentState::Working => self.emit(LogEvent::SessionWorking {
                 work_item,
                 endpoint: None,
-                harness: harness.clone(),
+                harness,
             }),
-            AgentState::Idle if changed => self.emit(LogEvent::SessionIdle {
+            AgentState::Idle => self.emit(LogEvent::SessionIdle {
                 work_item,
                 endpoint: None,
-                harness: harness.clone(),
+                harness,
             }),
-            AgentState::Working
-            | AgentState::Idle
-            | AgentState::Starting
+            AgentState::Starting
             | AgentState::Ready
             | AgentState::Waiting(_)
             | AgentState::Exited
             | AgentState::Unknown => {}
-        }
-        let attention =
-            Duration::from_secs(u64::from(gathered.settings.routing.attention.after_seconds));
-        let kind = match seen {
-            AgentState::Waiting(kind) => kind,
-            AgentState::Starting
-            | AgentState::Ready
-            | AgentState::Working
-            | AgentState::Idle
-            | AgentState::Exited
-            | AgentState::Unknown => {
-                agent.said.waiting_since = None;
-                agent.said.waiting_told = false;
-                drop(agent);
-                if changed {
-                    self.touched(&found.record.item);
-                }
-                return;
-            }
-        };
-        let since = *agent.said.waiting_since.get_or_insert(now);
-        let tell = !agent.said.waiting_told && now.since(since) >= attention;
-        agent.said.waiting_told |= tell;
-        drop(agent);
-        if tell {
-            self.tell_waiting(&gathered, kind, &target, &harness);
-        }
-    }
-
-    fn tell_waiting(
-        &self,
-        gathered: &Gathered,
-        kind: WaitingKind,
-        target: &TmuxTarget,
-        harness: &str,
-    ) {
-        let word = match kind {
-            WaitingKind::Permission => WaitingWord::Permission,
-            WaitingKind::Question => WaitingWord::Question,
-            WaitingKind::Dialog => WaitingWord::Dialog,
-            WaitingKind::UsageLimit => WaitingWord::UsageLimit,
-            WaitingKind::Login => WaitingWord::Login,
-        };
-        self.emit(LogEvent::SessionWaiting {
-            work_item: gathered.item.clone(),
-            endpoint: None,
-            harness: harness.to_owned(),
-            kind: word,
-            summary: None,
-        });
-        let on_ticket = matches!(
-            kind,
-            WaitingKind::Permission | WaitingKind::Question | WaitingKind::Dialog
-        ) && gathered.settings.routing.interaction.mode
-            == the_loop_core::config::InteractionMode::WorkItem;
-        if on_ticket {
-            let socket = gathered
-                .record
-                .as_ref()
-                .and_then(|r| r.tmux_socket.clone())
-                .unwrap_or_default();
-            let _ = self.tell(
-                &gathered.item,
-                &comment::waiting(kind.as_str(), target, &socket),
-            );
         }
     }
 

@@ -11,9 +11,11 @@ use the_loop_core::session::{SessionEvent, SessionStatus};
 
 use super::Engine;
 use super::close::{CloseWish, EndLine};
+use super::end_harness::NotEnded;
 use super::item::Gathered;
 use crate::store::inbox::Scope;
 use crate::store::lock::ItemLock;
+use crate::store::registry::RecordFault;
 
 /// What a verb did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum VerbDeed {
     Released {
         /// Which limit it was.
         was: LimitReason,
+        /// Its value.
+        limit: u64,
     },
     /// The session was ended.
     Ended,
@@ -88,6 +92,9 @@ impl Engine {
             Err(why) => return VerbOutcome::failed(item, why),
         };
         let mut outcome = VerbOutcome::nothing(&gathered.item, gathered.live().cloned());
+        if let Err(fault) = self.0.registry.get(item) {
+            return self.verb_without_record(held, &gathered, command, actor, &fault);
+        }
         let CommandPlan::Act { deed, record: _ } = plan(command, verb_state(&gathered), Via::Verb)
         else {
             return outcome;
@@ -123,6 +130,54 @@ impl Engine {
         outcome
     }
 
+    /// A verb on an item whose session record cannot be read: the wish is recorded, and a `stop` ends an
+    /// agent that its tmux session and its own mark prove to be the item's (ST-32).
+    fn verb_without_record(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        command: Command,
+        actor: &str,
+        fault: &RecordFault,
+    ) -> VerbOutcome {
+        let mut outcome = VerbOutcome::nothing(&gathered.item, None);
+        if matches!(command, Command::Pause | Command::Stop) {
+            outcome
+                .errors
+                .extend(self.record_verb(held, gathered, command, actor).err());
+        }
+        let unreadable = format!("its session record cannot be read: {fault}");
+        if command != Command::Stop {
+            outcome.deed = VerbDeed::Failed(unreadable);
+            return outcome;
+        }
+        let tmux = self.tmux(&gathered.settings);
+        let target = gathered.slug.target();
+        let ours = tmux.panes(&target).unwrap_or_default();
+        let ours = ours
+            .iter()
+            .find_map(|pane| self.marked(pane.pid, &gathered.item));
+        let Some(process) = ours else {
+            outcome.deed = VerbDeed::Failed(format!("{unreadable}; no agent of it was found"));
+            return outcome;
+        };
+        let harness = self
+            .record_of(gathered, process, &target, &tmux)
+            .map_or_else(|| "agent".to_owned(), |record| record.harness);
+        let grace = gathered.settings.routing.tmux.harness_kill_grace_seconds;
+        let grace = std::time::Duration::from_secs_f64(grace.max(0.0));
+        match self.end_harness(&gathered.item, &tmux, &target, grace) {
+            Ok(()) => {
+                outcome.deed = VerbDeed::Ended;
+                outcome.was_live = true;
+                outcome.lines.push(EndLine::Ended { harness });
+            }
+            Err(NotEnded::Unanswered(why) | NotEnded::Refused(why)) => outcome.errors.push(why),
+        }
+        outcome.errors.push(unreadable);
+        outcome
+    }
+
     /// `close`: the close path, and no wish is left.
     pub fn verb_close(
         &self,
@@ -137,6 +192,10 @@ impl Engine {
             Err(why) => return VerbOutcome::failed(item, why),
         };
         let mut outcome = VerbOutcome::nothing(&gathered.item, gathered.live().cloned());
+        if let Err(fault) = self.0.registry.get(item) {
+            let why = format!("its session record cannot be read: {fault}");
+            return VerbOutcome::failed(&gathered.item, why);
+        }
         if outcome.before.is_none() {
             return outcome;
         }
@@ -190,11 +249,9 @@ impl Engine {
         resume: bool,
     ) -> VerbDeed {
         let scope = Scope::Item(gathered.item.clone());
-        let parked = self.0.parts.inbox.parked(&scope).ok().flatten();
-        let was = parked.and_then(|parked| LimitReason::parse(&parked.reason));
-        if !self.release(gathered, Some(actor.to_owned()), ReleasedVia::Cli) {
+        let Some(parked) = self.release(&scope, Some(actor.to_owned()), ReleasedVia::Cli) else {
             return VerbDeed::Failed("the limit could not be taken away".to_owned());
-        }
+        };
         if resume {
             let resumed = self.verb_status(held, gathered, SessionEvent::Resume);
             if let VerbDeed::Failed(why) = resumed {
@@ -202,7 +259,8 @@ impl Engine {
             }
         }
         VerbDeed::Released {
-            was: was.unwrap_or(LimitReason::DeliveriesPerHour),
+            was: LimitReason::parse(&parked.reason).unwrap_or(LimitReason::DeliveriesPerHour),
+            limit: parked.base.unwrap_or(0),
         }
     }
 

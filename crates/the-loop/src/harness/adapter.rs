@@ -12,18 +12,20 @@ use the_loop_core::confirm::{AgentState, Composer};
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
 use the_loop_core::time::Timestamp;
 
+use super::argv::fill;
 use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program};
 use super::kind::Kind;
 use super::place::Place;
 use super::screen::ScreenView;
 use super::trust::TrustError;
+use super::{declared, glob};
 use crate::world::World;
 
 /// A coding agent that can be hosted. Clones share the declaration.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     kind: Kind,
-    declared: Arc<Declaration>,
+    pub(super) declared: Arc<Declaration>,
 }
 
 /// All harnesses that the settings allow.
@@ -91,13 +93,28 @@ pub struct Learning<'a> {
     pub screen: Option<&'a ScreenView>,
     /// The newest conversation id that one of its hooks told since then.
     pub told: Option<&'a HarnessSessionId>,
+    /// Conversations of other sessions: never this one's.
+    pub taken: &'a [HarnessSessionId],
+    /// When other sessions of this harness were launched whose conversation is not known either.
+    pub rivals: &'a [Timestamp],
 }
 
 impl Adapters {
     /// Those that this release knows and those that the settings declare.
     pub fn of(settings: &Settings) -> Self {
-        let _ = settings;
-        Self(Arc::new(Adapter::built_in()))
+        let declared = &settings.routing.harnesses;
+        let mut all = Adapter::built_in();
+        for adapter in &mut all {
+            if let Some(harness) = declared.get(adapter.name()) {
+                *adapter = declared::changed(adapter, harness);
+            }
+        }
+        for (name, harness) in declared {
+            if !all.iter().any(|adapter| adapter.name() == name) {
+                all.push(declared::adapter(name, harness));
+            }
+        }
+        Self(Arc::new(all))
     }
 
     /// By its name in settings and records.
@@ -108,8 +125,12 @@ impl Adapters {
     /// The one whose running program has this command line; `None` when it is none of ours.
     pub fn of_argv(&self, world: &World, argv: &[String]) -> Option<Adapter> {
         let program = Utf8Path::new(argv.first()?);
+        // A script's interpreter stands before it.
+        let heads = || argv.iter().take(2).map(Utf8Path::new);
         let runs = |adapter: &&Adapter| match &adapter.declared.program {
-            Program::Named(name) => program == name || program.file_name() == Some(name.as_str()),
+            Program::Named(name) => {
+                heads().any(|head| head == name || head.file_name() == Some(name.as_str()))
+            }
             Program::Ourselves => {
                 program == world.program && argv.get(1).map(String::as_str) == Some("demo-agent")
             }
@@ -186,44 +207,22 @@ impl Adapter {
         }
     }
 
+    /// Is the id of a new conversation learnt from what its harness does?
+    pub fn learns_id(&self) -> bool {
+        match self.declared.session_id {
+            IdSource::Learnt | IdSource::File(_) | IdSource::Screen(_) => true,
+            IdSource::Assigned | IdSource::Never => false,
+        }
+    }
+
+    /// Is it learnt from the screen?
+    pub fn learns_from_screen(&self) -> bool {
+        matches!(self.declared.session_id, IdSource::Screen(_))
+    }
+
     /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
     pub fn carries_first_prompt(&self) -> bool {
         !self.declared.prompt_args.is_empty()
-    }
-
-    /// Arguments of a new conversation.
-    pub fn spawn_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.spawn, context, prompt)
-    }
-
-    /// Arguments that take up the recorded conversation.
-    pub fn resume_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.resume, context, prompt)
-    }
-
-    /// Declared words, then the operator's, then the prompt. A word is filled in once: what was filled
-    /// in is never looked at again.
-    fn argv(
-        &self,
-        declared: &[String],
-        context: &LaunchContext<'_>,
-        prompt: Option<&str>,
-    ) -> Vec<String> {
-        let id = context.session_id.map_or("", HarnessSessionId::as_str);
-        let values = [
-            ("session_id", id),
-            ("settings_file", context.settings_file.as_str()),
-            ("mail_dir", context.mail_dir.as_str()),
-            ("cwd", context.cwd.as_str()),
-            ("slug", context.slug.as_str()),
-        ];
-        let mut argv: Vec<String> = declared.iter().map(|word| fill(word, &values)).collect();
-        argv.extend(context.harness_args.iter().cloned());
-        if let Some(prompt) = prompt {
-            let words = self.declared.prompt_args.iter();
-            argv.extend(words.map(|word| fill(word, &[("prompt", prompt)])));
-        }
-        argv
     }
 
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to
@@ -256,10 +255,10 @@ impl Adapter {
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
-                // Something is in it, and where it stands is not known: with our marker on the screen
-                // it may be our text, or somebody's below an earlier prompt of ours.
-                Some(marker) if screen.holds(marker.as_str()) => Composer::Unknown,
-                Some(_) | None => Composer::Draft,
+                // Something is in it, and whether that is ours cannot be told: what was pasted may have
+                // scrolled away, and somebody's words may stand below an earlier prompt of ours.
+                Some(_) => Composer::Unknown,
+                None => Composer::Draft,
             };
         }
         let Some(rows) = self.input_line(screen) else {
@@ -292,7 +291,24 @@ impl Adapter {
         place: &Place,
         since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        self.kind.transcript_path(world, place, since)
+        let declared = &self.declared.transcript;
+        if declared.is_empty() {
+            return self.kind.transcript_path(world, place, since);
+        }
+        let id = place.session_id.as_ref().map(HarnessSessionId::as_str);
+        if id.is_none() && declared.contains("{session_id}") {
+            return None;
+        }
+        let values = [
+            ("session_id", id.unwrap_or_default()),
+            ("cwd", glob::literal(&place.cwd)?),
+        ];
+        let pattern = fill(declared, &values);
+        if pattern.contains('*') {
+            glob::newest(&*world.disk, &pattern)
+        } else {
+            Some(pattern.into())
+        }
     }
 
     /// The id of the conversation that the process launched at `since` has begun; `None` while it is
@@ -304,7 +320,8 @@ impl Adapter {
                 let text = learning.screen?.text();
                 HarnessSessionId::parse(pattern.last_group(&text)?)
             }
-            IdSource::File(_) | IdSource::Assigned | IdSource::Never => None,
+            IdSource::File(pattern) => learn_from_file(pattern, learning),
+            IdSource::Assigned | IdSource::Never => None,
         }
     }
 
@@ -322,27 +339,23 @@ impl Adapter {
     }
 }
 
-/// Fills in words in braces, each once and from left to right; other braces stay as they are.
-fn fill(word: &str, values: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(word.len());
-    let mut rest = word;
-    while let Some(open) = rest.find('{') {
-        filled.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let found = values.iter().find_map(|(name, value)| {
-            let after = rest.strip_prefix('{')?.strip_prefix(name)?;
-            Some((value, after.strip_prefix('}')?))
-        });
-        if let Some((value, after)) = found {
-            filled.push_str(value);
-            rest = after;
-        } else {
-            filled.push('{');
-            rest = &rest[1..];
-        }
-    }
-    filled.push_str(rest);
-    filled
+/// The file that a new conversation has made since the launch, and nobody else's: with another session of
+/// the harness that could have made it too, nothing is learnt until that one is known.
+fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSessionId> {
+    let by_directory = pattern.contains("{cwd}");
+    let cwd = glob::literal(&learning.place.cwd)?;
+    let files = glob::files(&*learning.world.disk, &fill(pattern, &[("cwd", cwd)]));
+    let mut ids = files.into_iter().filter_map(|file| {
+        let created = Timestamp::from_unix_ms(file.created_ms?);
+        let rival = |launched: &Timestamp| *launched <= created;
+        let disputed = !by_directory && learning.rivals.iter().any(rival);
+        let id = HarnessSessionId::parse(&file.star)?;
+        let ours = created >= learning.since && !disputed && !learning.taken.contains(&id);
+        ours.then_some((created, id))
+    });
+    // Two that nobody else has are no answer.
+    let first = ids.next()?;
+    ids.next().is_none().then_some(first.1)
 }
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was

@@ -49,11 +49,6 @@ impl ScreenView {
         self.rows.join("\n")
     }
 
-    /// Does it show this word, also where the pane's width has broken it?
-    pub fn holds(&self, word: &str) -> bool {
-        self.rows.concat().contains(word)
-    }
-
     /// The rows of an input line: those between the lowest two rows that begin with `rule`, when the
     /// first of them begins with one of `prompts`.
     pub fn input_line(&self, rule: &str, prompts: &[char]) -> Option<Range<usize>> {

@@ -1,13 +1,13 @@
 //! Reading a conversation as its harness writes it down (DI-29, DI-37).
 
 use std::io;
-use std::ops::AddAssign;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 use the_loop_core::ids::Marker;
 use the_loop_core::prompt::markers_in;
 use the_loop_core::time::Timestamp;
+pub use the_loop_core::tokens::Usage;
 
 use super::tail::LineTail;
 use crate::disk::Disk;
@@ -25,43 +25,6 @@ pub enum TranscriptFormat {
     Demo,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
-}
-
-/// Token counts, each class on its own (DI-37).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens sent anew.
-    pub input: u64,
-    /// Tokens answered.
-    pub output: u64,
-    /// Tokens read from the provider's cache.
-    pub cache_read: u64,
-    /// Tokens written to it.
-    pub cache_write: u64,
-}
-
-impl Usage {
-    fn is_zero(self) -> bool {
-        self == Self::default()
-    }
-    /// What this count has more than an earlier one of the same message.
-    fn beyond(self, earlier: Self) -> Self {
-        Self {
-            input: self.input.saturating_sub(earlier.input),
-            output: self.output.saturating_sub(earlier.output),
-            cache_read: self.cache_read.saturating_sub(earlier.cache_read),
-            cache_write: self.cache_write.saturating_sub(earlier.cache_write),
-        }
-    }
-}
-
-impl AddAssign for Usage {
-    fn add_assign(&mut self, more: Self) {
-        self.input = self.input.saturating_add(more.input);
-        self.output = self.output.saturating_add(more.output);
-        self.cache_read = self.cache_read.saturating_add(more.cache_read);
-        self.cache_write = self.cache_write.saturating_add(more.cache_write);
-    }
 }
 
 /// What a transcript tells, in order.
@@ -115,6 +78,7 @@ pub struct TranscriptTail {
     growth: Growth,
     /// A message of Claude's is written line by line, each with the count so far.
     counted: Option<(String, Usage)>,
+    restarted: bool,
 }
 
 impl TranscriptTail {
@@ -126,7 +90,13 @@ impl TranscriptTail {
             tail: LineTail::new(TRANSCRIPT_LINE_BYTES_MAX),
             growth: Growth::default(),
             counted: None,
+            restarted: false,
         }
+    }
+
+    /// Was the file another one, or cut, at the last look, and read from its beginning?
+    pub fn restarted(&self) -> bool {
+        self.restarted
     }
 
     /// Which file.
@@ -180,6 +150,7 @@ impl TranscriptTail {
             };
             entries.extend(entry);
         })?;
+        self.restarted = told.restarted;
         self.growth = Growth {
             len: told.len,
             modified_ms: told.modified_ms,

@@ -34,6 +34,8 @@ pub struct Watch {
     hooks: HookTail,
     transcript: Option<TranscriptTail>,
     transcript_read: bool,
+    /// Another transcript is read from now on.
+    transcript_is_new: bool,
     transcript_sought_at: Option<Timestamp>,
     markers: VecDeque<MarkerSeen>,
     prompt_hook_heard: bool,
@@ -61,6 +63,8 @@ pub struct Looked {
     pub malformed: usize,
     /// Tokens counted, with the time of each answer (DI-37).
     pub usage: Vec<(Timestamp, Usage)>,
+    /// The transcript was read from its beginning again: earlier counts come once more.
+    pub restarted: bool,
 }
 
 impl Watch {
@@ -76,6 +80,7 @@ impl Watch {
             place,
             launched_at,
             transcript_read: false,
+            transcript_is_new: false,
             markers: VecDeque::new(),
             prompt_hook_heard: false,
             last_turn_at: None,
@@ -99,7 +104,14 @@ impl Watch {
     }
 
     /// The id of the conversation that this process has begun, when it is not known yet and shows now.
-    pub fn learn(&self, world: &World, screen: Option<&ScreenView>) -> Option<HarnessSessionId> {
+    /// `taken` are the conversations of other sessions, `rivals` the launches of those whose is not known.
+    pub fn learn(
+        &self,
+        world: &World,
+        screen: Option<&ScreenView>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
         if self.place.session_id.is_some() {
             return None;
         }
@@ -109,6 +121,8 @@ impl Watch {
             since: self.launched_at,
             screen,
             told: self.told_id.as_ref(),
+            taken,
+            rivals,
         })
     }
 
@@ -176,6 +190,7 @@ impl Watch {
                 let format = self.adapter.kind().transcript_format();
                 self.transcript = Some(TranscriptTail::new(path.clone(), format));
                 self.transcript_read = false;
+                self.transcript_is_new = true;
             }
         }
         if let Some(state) = self.adapter.hook_state(&line) {
@@ -240,6 +255,7 @@ impl Watch {
         };
         let read = tail.read(&*world.disk);
         self.transcript_read = read.is_ok();
+        looked.restarted = std::mem::take(&mut self.transcript_is_new) || tail.restarted();
         for entry in read.unwrap_or_default() {
             let (at, state) = match entry {
                 Entry::Mention { at, markers } => {
@@ -304,8 +320,17 @@ impl Watch {
         self.markers.push_back(seen);
     }
 
-    /// The agent's state, who says so and since when (DI-31).
+    /// The agent's state, who says so and since when that one does (DI-31).
     pub fn state(&self) -> Option<Observation> {
+        self.told(confirm::believed)
+    }
+
+    /// The same state, with the first one to say so and since when it stands.
+    pub fn standing(&self) -> Option<Observation> {
+        self.told(confirm::standing)
+    }
+
+    fn told(&self, decide: fn(&[Observation]) -> Option<Observation>) -> Option<Observation> {
         let all = [
             self.from_hooks,
             self.from_file,
@@ -315,7 +340,7 @@ impl Watch {
         ];
         let of_this_process = |o: &Observation| o.at >= self.launched_at;
         let known: Vec<Observation> = all.into_iter().flatten().filter(of_this_process).collect();
-        let Some(mut newest) = confirm::believed(&known) else {
+        let Some(mut newest) = decide(&known) else {
             return self.adapter.baseline().map(|state| Observation {
                 source: ObservationSource::Screen,
                 at: self.launched_at,

@@ -10,17 +10,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 use the_loop_core::config::Settings;
-use the_loop_core::confirm::AgentState;
-use the_loop_core::ids::WorkItemRef;
+use the_loop_core::confirm::{AgentState, WaitingKind};
+use the_loop_core::dispatch::HoldReason;
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::{Timestamp, age};
+use the_loop_core::tokens::Usage;
 
 use super::desk::Desk;
 use super::link;
 use super::rows::{RowOutcome, ServiceRow};
-use super::sessions::list::{
-    Line, SessionQuery, Sessions, list as list_sessions, waiting_for_capacity,
-};
+use super::sessions::list::{Line, SessionQuery, Sessions, list as list_sessions};
 use crate::store::files::RecordFault;
 use crate::store::inbox::InboxCounts;
 use crate::store::lock::{ServiceHolder, ServiceLock};
@@ -56,9 +55,10 @@ pub struct BrokenConfig {
 pub fn status(desk: &Desk, broken: Option<&BrokenConfig>) -> Status {
     let looked = Look::at(desk, broken);
     let rows = looked.rows();
-    let ok = rows
+    let runs = rows
         .iter()
         .all(|row| !row.enabled || row.outcome == RowOutcome::Running);
+    let ok = runs && looked.inbox_works();
     Status {
         ok,
         json: looked.json(ok, &rows),
@@ -77,9 +77,12 @@ struct Look<'a> {
     answer: Option<Value>,
     broken: Option<&'a BrokenConfig>,
     counts: Result<InboxCounts, String>,
+    /// Since when the daemon's commits are refused (ST-55).
+    unavailable_since: Option<Timestamp>,
     environment: environment::SessionEnvironment,
     sessions: Sessions,
-    waiting_capacity: Vec<(WorkItemRef, Timestamp)>,
+    /// Tokens of all items today, and of each item: over all days, and today.
+    tokens: (Usage, Vec<(String, Usage, Usage)>),
     parked: Vec<crate::store::inbox::Parked>,
     problems: Vec<Problem>,
     saved: (u64, u64),
@@ -102,10 +105,16 @@ impl<'a> Look<'a> {
         let answer = holder.locked.then(|| link::status(&desk.layout)).flatten();
         let mut counts = Ok(InboxCounts::default());
         let mut parked = Vec::new();
+        let mut tokens = (Usage::default(), Vec::new());
+        let today = world.clock.now().day();
         match desk.inbox_to_read() {
             Ok(Some(inbox)) => {
                 counts = inbox.counts().map_err(|e| e.to_string());
                 parked = inbox.all_parked().unwrap_or_default();
+                tokens = (
+                    inbox.usage_on(&today).unwrap_or_default(),
+                    inbox.usage_by_item(&today).unwrap_or_default(),
+                );
             }
             Ok(None) => {}
             Err(e) => counts = Err(e.to_string()),
@@ -114,6 +123,31 @@ impl<'a> Look<'a> {
             problems.push(Problem {
                 file: "local/inbox.db".to_owned(),
                 words: why.clone(),
+                line: None,
+            });
+        }
+        let damaged = answer
+            .as_ref()
+            .and_then(|a| a.get("inboxDamaged")?.as_str());
+        if let Some(why) = damaged {
+            problems.retain(|problem| problem.file != "local/inbox.db");
+            problems.push(Problem {
+                file: "local/inbox.db".to_owned(),
+                words: why.to_owned(),
+                line: None,
+            });
+            counts = Err(why.to_owned());
+        }
+        let unavailable_since = answer
+            .as_ref()
+            .and_then(|a| a.get("inboxUnavailableSince")?.as_str()?.parse().ok());
+        if let Some(since) = unavailable_since {
+            let ago = age(world.clock.now().since(since));
+            problems.push(Problem {
+                file: "local/inbox.db".to_owned(),
+                words: format!(
+                    "refuses commits since {ago}: nothing is accepted until the disk takes writes again"
+                ),
                 line: None,
             });
         }
@@ -145,7 +179,8 @@ impl<'a> Look<'a> {
             answer,
             broken,
             counts,
-            waiting_capacity: waiting_for_capacity(desk).unwrap_or_default(),
+            unavailable_since,
+            tokens,
             parked,
             problems,
             saved: (
@@ -163,6 +198,26 @@ impl<'a> Look<'a> {
 
     fn settings(&self) -> &Settings {
         self.desk.settings()
+    }
+
+    /// Can deliveries be accepted? Without that nothing works, whatever runs (ST-55, ST-61).
+    fn inbox_works(&self) -> bool {
+        self.counts.is_ok() && self.unavailable_since.is_none()
+    }
+
+    /// New sessions that wait for room, and for which kind of it.
+    fn waiting_for_room(&self) -> impl Iterator<Item = (&Line, HoldReason, Timestamp)> {
+        self.sessions
+            .lines
+            .iter()
+            .filter_map(|line| line.waits.map(|(reason, since)| (line, reason, since)))
+    }
+
+    fn stalled_sessions(&self) -> Vec<(&Line, Timestamp)> {
+        self.live()
+            .into_iter()
+            .filter_map(|line| Some((line, line.stalled_since?)))
+            .collect()
     }
 
     fn own_lines(&self) -> impl Iterator<Item = &Line> {
@@ -336,9 +391,9 @@ impl<'a> Look<'a> {
         states
     }
 
-    fn waiting_sessions(&self) -> Vec<(&Line, &'static str)> {
+    fn waiting_sessions(&self) -> Vec<(&Line, WaitingKind)> {
         let kind = |line: &Line| match line.view.state {
-            AgentState::Waiting(kind) => Some(kind.as_str()),
+            AgentState::Waiting(kind) => Some(kind),
             AgentState::Starting
             | AgentState::Ready
             | AgentState::Working

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use the_loop_core::config::Settings;
 use the_loop_core::config::problem::Problem;
 
@@ -52,6 +52,7 @@ pub fn warnings_of_machine(
         }
     }
     out.extend(missing_harness(world, settings));
+    out.extend(missing_tmux(world, settings));
     out
 }
 
@@ -67,21 +68,44 @@ fn target(world: &World, path: &Utf8Path) -> Option<Meta> {
     world.disk.meta(&real).ok().flatten()
 }
 
-/// The demo harness is this program itself; the other one is looked up on `PATH`.
+/// Is there a program of this name on a `PATH`, or at this absolute path?
+fn is_program(world: &World, path: Option<&str>, program: &str) -> bool {
+    let runs = |file: &Utf8Path| {
+        target(world, file).is_some_and(|m| m.kind == Kind::File && m.mode & 0o111 != 0)
+    };
+    if program.starts_with('/') {
+        return runs(Utf8Path::new(program));
+    }
+    path.unwrap_or_default()
+        .split(':')
+        .filter(|dir| dir.starts_with('/'))
+        .any(|dir| runs(&Utf8Path::new(dir).join(program)))
+}
+
+/// The demo harness is this program itself; another one is looked up on `PATH`, unless its place is
+/// declared.
 fn missing_harness(world: &World, settings: &Settings) -> Option<Problem> {
     let name = settings.routing.default_harness.as_str();
-    if name == "demo" {
-        return None;
-    }
+    let declared = settings.routing.harnesses.get(name);
+    let command = match declared.and_then(|harness| harness.command.as_deref()) {
+        Some(command) => command,
+        None if name == "demo" => return None,
+        None if name == "cursor" => "cursor-agent",
+        None => name,
+    };
     let env = super::pane_environment(world, settings, &BTreeMap::new(), &[]);
-    let on_path = env.get("PATH").is_some_and(|path| {
-        path.split(':')
-            .filter(|dir| dir.starts_with('/'))
-            .map(|dir| Utf8PathBuf::from(dir).join(name))
-            .any(|file| {
-                target(world, &file).is_some_and(|m| m.kind == Kind::File && m.mode & 0o111 != 0)
-            })
-    });
+    let path = env.get("PATH").map(String::as_str);
     let message = format!("the program of the default harness, {name}, is not on PATH");
-    (!on_path).then(|| about("routing.defaultHarness", message))
+    (!is_program(world, path, command)).then(|| about("routing.defaultHarness", message))
+}
+
+/// No agent can be hosted without it.
+fn missing_tmux(world: &World, settings: &Settings) -> Option<Problem> {
+    let program = settings.routing.tmux.binary.as_str();
+    let message = if program.starts_with('/') {
+        format!("tmux is not at {program}: no session can be started")
+    } else {
+        format!("{program} is not on PATH: no session can be started")
+    };
+    (!is_program(world, world.var("PATH"), program)).then(|| about("routing.tmux.binary", message))
 }

@@ -152,6 +152,7 @@ fn se13_acting_commands_are_refused_inside_an_agents_session() {
         &["stop"],
         &["sessions", "stop", "local:demo/hello#1"],
         &["sessions", "start", "local:demo/hello#1"],
+        &["sessions", "restart", "--all"],
         &["tickets", "close", "local:demo/hello#1"],
         &["tickets", "new", "--title", "x"],
         &["deliveries", "retry", "1"],

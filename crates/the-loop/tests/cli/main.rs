@@ -6,11 +6,13 @@
     reason = "a test fails by panicking, and arranges files and programs itself"
 )]
 
+mod attention;
 mod daemon;
 mod grammar;
 mod home;
 mod hostile;
 mod life;
 mod look;
+mod odd;
 mod sessions;
 mod tickets;

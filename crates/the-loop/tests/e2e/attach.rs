@@ -84,7 +84,7 @@ fn se30_a_closed_session_is_watched_only_and_it_says_so() {
     let words = format!("{PROGRAM} sessions attach {ITEM} 2>notes");
     let person = Person::runs(&rig, USUAL, &["sh", "-c", &words]);
     sees_clients(&rig, &[(TARGET, "1")]);
-    person.sees("demo-agent");
+    person.sees("is dead");
     let note = format!("note: {ITEM} is closed: watching only\n");
     assert_eq!(std::fs::read_to_string(rig.path("notes")).unwrap(), note);
     let printed = rig.ok(&["sessions", "attach", "--print", ITEM]);
@@ -135,10 +135,13 @@ fn se30_a_tmux_that_hangs_or_is_missing_ends_in_words() {
     let config = std::fs::read_to_string(rig.root("cli-config.yaml")).unwrap();
     let other = |binary: &str| {
         let told = format!("tmux: {{binary: {binary}, timeoutSeconds: 60, ");
-        rig.write("other.yaml", &config.replace("tmux: {", &told));
+        rig.write(
+            "home/.the-loop/other.yaml",
+            &config.replace("tmux: {", &told),
+        );
     };
     let run = |words: &[&str]| {
-        let other = rig.path("other.yaml").display().to_string();
+        let other = rig.root("other.yaml").display().to_string();
         let words = [&["--config", &other], words].concat();
         let began = Instant::now();
         let done = rig.program(&words).output().unwrap();

@@ -11,9 +11,12 @@
 mod attach;
 mod attached;
 mod control;
+mod harness;
 mod hold;
 mod http;
+mod inbox;
 mod kill;
+mod left_alone;
 mod order;
 mod payload;
 mod person;

@@ -34,6 +34,8 @@ pub struct Wish<'a> {
     pub env: &'a str,
     /// More of `routing.tmux`, each with a comma before it.
     pub tmux: &'a str,
+    /// More of `routing`: lines that begin with two blanks.
+    pub routing: &'a str,
     /// More of the configuration.
     pub more: &'a str,
 }
@@ -66,7 +68,7 @@ impl Rig {
             "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  enabled: true\n  defaultHarness: demo\n  \
              authorizedUsers: [{MAINTAINER}]\n  spawnOnUnmatched: labeled\n  \
              workspace: {{root: {work}}}\n  tmux: {{socketName: {socket}, resumeProbeSeconds: 0, \
-             confirmTimeoutSeconds: 2, harnessKillGraceSeconds: 1{tmux}}}\n  \
+             confirmTimeoutSeconds: 2, harnessKillGraceSeconds: 1{tmux}}}\n{routing}  \
              limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0, maxDeliveriesPerItemPerHour: 0, \
              maxDeliveriesPerItemPerDay: 0}}\n\
              integrations: {{github: {{cloneUrls: {{github.com: 'file://{dir}/{{owner}}/{{repo}}.git'}}}}}}\n\
@@ -74,6 +76,7 @@ impl Rig {
             work = self.path("work").display(),
             socket = self.socket,
             tmux = wish.tmux,
+            routing = wish.routing,
             dir = self.dir.path().display(),
             port = self.port,
             more = wish.more,

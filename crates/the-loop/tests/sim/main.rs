@@ -2,8 +2,11 @@
 //! people and terminals do to a delivery.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod attention;
 mod crash;
 mod holds;
+mod limits;
+mod restart;
 mod script;
 mod spawn;
 mod trouble;

@@ -9,13 +9,13 @@ use the_loop_core::record::SessionRecord;
 use the_loop_core::session::SessionStatus;
 
 use super::echo::echo;
-use super::report::{EndpointReport, ItemReport, Report, WorkspaceReport};
+use super::report::{EndpointReport, ItemReport, MachineReport, Report, WorkspaceReport};
 use crate::engine::verbs::{VerbDeed, VerbOutcome};
-use crate::engine::{EndLine, Engine};
+use crate::engine::{EndLine, Engine, limit_words};
 use crate::ops::deliver;
 use crate::ops::desk::{Desk, inbox_error, lock_error};
 use crate::ops::error::OpError;
-use crate::store::inbox::{Inbox, Scope};
+use crate::store::inbox::{Inbox, Parked, Scope};
 use crate::store::lock::{Holder, ItemLock, Patience};
 
 /// A verb on sessions that live.
@@ -78,6 +78,8 @@ pub struct How<'a> {
     pub comment: Option<bool>,
     /// Told who holds an item that is waited for.
     pub note: &'a dyn HolderNote,
+    /// It was asked for everything (`--all`): a resume releases the machine from its limit, too.
+    pub all: bool,
     /// Asked between two items; true leaves the rest alone (SE-15).
     pub interrupted: &'a std::sync::atomic::AtomicBool,
 }
@@ -118,6 +120,25 @@ pub fn all_items(desk: &Desk, verb: ControlVerb) -> Result<Vec<WorkItemRef>, OpE
     Ok(items)
 }
 
+/// The limit that stops something, in words.
+pub fn parked_words(parked: &Parked) -> String {
+    let reason = LimitReason::parse(&parked.reason);
+    let limit = parked.base.unwrap_or(0);
+    reason.map_or_else(
+        || parked.reason.clone(),
+        |reason| limit_words(reason, limit),
+    )
+}
+
+/// Does a limit stop the whole machine?
+pub fn machine_is_parked(desk: &Desk) -> Result<bool, OpError> {
+    let Some(inbox) = desk.inbox_to_read()? else {
+        return Ok(false);
+    };
+    let parked = inbox.parked(&Scope::Machine).map_err(|e| inbox_error(&e))?;
+    Ok(parked.is_some_and(|parked| parked.is_in_force()))
+}
+
 /// Does the verb on each item, one lock at a time; a failure never stops the rest.
 pub fn control(
     desk: &Desk,
@@ -127,6 +148,9 @@ pub fn control(
 ) -> Result<Report, OpError> {
     let inbox = desk.inbox()?;
     let engine = deliver::engine(desk, &inbox)?;
+    let machine = (verb == ControlVerb::Resume && how.all)
+        .then(|| engine.release_machine(how.actor))
+        .flatten();
     let mut reports = Vec::new();
     for item in items {
         let mut report = ItemReport::new(item);
@@ -141,6 +165,11 @@ pub fn control(
         reports.push(report);
     }
     let mut report = Report::of(verb.as_str(), reports);
+    report.machine = machine.map(|(was, limit)| MachineReport {
+        released: true,
+        was: was.as_str(),
+        message: format!("the machine: released (was: {})", limit_words(was, limit)),
+    });
     if let Err(e) = desk.portable().flush_index() {
         report.warnings.push(e.to_string());
     }
@@ -218,12 +247,12 @@ fn told(desk: &Desk, verb: ControlVerb, outcome: &VerbOutcome) -> ItemReport {
             report.effect = word(ControlEffect::Resumed);
             report.say(format!("{item}: resumed"));
         }
-        VerbDeed::Released { was } => {
+        VerbDeed::Released { was, limit } => {
             report.found = true;
             report.effect = word(ControlEffect::Released);
             report.say(format!(
                 "{item}: released (was: {})",
-                limit_words(desk, *was)
+                limit_words(*was, *limit)
             ));
         }
         VerbDeed::Ended => {
@@ -256,6 +285,9 @@ fn told(desk: &Desk, verb: ControlVerb, outcome: &VerbOutcome) -> ItemReport {
             };
             report.effect = Some(effect.to_owned());
             report.aside(format!("{item}: {words}"));
+            if verb == ControlVerb::Resume && machine_is_parked(desk).unwrap_or(false) {
+                report.hint("a limit stops the whole machine: the-loop sessions resume --all");
+            }
             report.fail();
         }
         VerbDeed::Failed(why) => {
@@ -338,24 +370,6 @@ pub fn saved_words(files: u64, commits: u64) -> String {
         "its work".to_owned()
     } else {
         parts.join(" and ")
-    }
-}
-
-/// A limit in words, with its number as configured.
-pub fn limit_words(desk: &Desk, reason: LimitReason) -> String {
-    let limits = &desk.settings().routing.limits;
-    match reason {
-        LimitReason::DeliveriesPerHour => format!(
-            "more than {} deliveries in an hour",
-            limits.max_deliveries_per_item_per_hour
-        ),
-        LimitReason::DeliveriesPerDay => format!(
-            "more than {} deliveries in a day",
-            limits.max_deliveries_per_item_per_day
-        ),
-        LimitReason::TokensPerItem => "the item's tokens are used up".to_owned(),
-        LimitReason::TokensPerDay => "the day's tokens are used up".to_owned(),
-        LimitReason::SelfConversation => "it talks with itself".to_owned(),
     }
 }
 

@@ -4,19 +4,28 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use the_loop_core::confirm::{AgentState, ObservationSource};
+use the_loop_core::dispatch::HoldReason;
 use the_loop_core::ids::{ItemKey, Slug, WorkItemRef};
 use the_loop_core::record::{Control, SessionRecord};
 use the_loop_core::session::SessionStatus;
-use the_loop_core::time::Timestamp;
+use the_loop_core::time::{Timestamp, age};
+use the_loop_core::tokens::Usage;
 
 use super::view::{Panes, View};
 use crate::ops::desk::{Desk, inbox_error};
 use crate::ops::error::OpError;
 use crate::store::files::RecordFault;
-use crate::store::inbox::{ListFilter, States};
+use crate::store::inbox::{Attention, InboxReader, ListFilter, States};
 
 /// The status of an item that waits for a place and has no session yet.
-pub const WAITING_CAPACITY: &str = "waiting-capacity";
+pub const WAITING_CAPACITY: &str = HoldReason::WaitingCapacity.as_str();
+/// What an item without a session can wait for: a place, memory, disk (DI-51).
+const WAITS_FOR: [HoldReason; 3] = [
+    HoldReason::WaitingCapacity,
+    HoldReason::LowMemory,
+    HoldReason::LowDisk,
+];
 
 /// Which sessions to list; empty lists are no filter.
 #[derive(Clone, Debug, Default)]
@@ -48,8 +57,14 @@ pub struct Line {
     pub attach: Option<String>,
     /// How its harness shows that it took a delivery; `None` for one that waits for a place.
     pub confirms: Option<&'static str>,
-    /// Since when it waits for a place.
-    pub waits_since: Option<Timestamp>,
+    /// What its harness cannot do, one sentence each.
+    pub cannot: Vec<String>,
+    /// What a new session for it waits for, and since when.
+    pub waits: Option<(HoldReason, Timestamp)>,
+    /// Since when its agent has worked without a sign of life, when people were told of it (DI-32).
+    pub stalled_since: Option<Timestamp>,
+    /// Tokens it used, over all days and today (DI-37).
+    pub tokens: (Usage, Usage),
 }
 
 /// The list and the records that cannot be read.
@@ -59,14 +74,60 @@ pub struct Sessions {
     pub lines: Vec<Line>,
     /// One warning each.
     pub problems: Vec<RecordFault>,
+    /// Why the inbox tells nothing: who waits for room and what was used is not known then.
+    pub inbox_fault: Option<String>,
+}
+
+/// What the inbox tells of sessions.
+#[derive(Debug, Default)]
+struct Told {
+    waits: Vec<Waits>,
+    attention: HashMap<String, Attention>,
+    tokens: HashMap<String, (Usage, Usage)>,
+}
+
+/// An item whose new session waits for room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// Which.
+    pub item: WorkItemRef,
+    /// For what.
+    pub reason: HoldReason,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The JSON of a count of tokens.
+pub fn tokens_json(usage: Usage) -> Value {
+    json!({
+        "input": usage.input,
+        "output": usage.output,
+        "cacheRead": usage.cache_read,
+        "cacheWrite": usage.cache_write,
+        "total": usage.total(),
+    })
 }
 
 impl Line {
     /// Word of the Status column.
     pub fn status(&self) -> &'static str {
-        match &self.record {
-            Some(record) => record.status.as_str(),
-            None => WAITING_CAPACITY,
+        match (&self.record, self.waits) {
+            (Some(record), _) => record.status.as_str(),
+            (None, Some((reason, _))) => reason.as_str(),
+            (None, None) => WAITING_CAPACITY,
+        }
+    }
+
+    /// `working (hook, 3m)`, as the State column has it: what, who says so, for how long (DI-31).
+    pub fn state_words(&self, now: Timestamp) -> String {
+        let source = self.view.source.map(|source| source.as_str().to_owned());
+        let age = self.view.since.map(|since| age(now.since(since)));
+        let stalled = self.stalled_since.map(|_| "stalled".to_owned());
+        let said: Vec<String> = [stalled, source, age].into_iter().flatten().collect();
+        if said.is_empty() {
+            self.view.state.to_string()
+        } else {
+            format!("{} ({})", self.view.state, said.join(", "))
         }
     }
 
@@ -78,14 +139,14 @@ impl Line {
     }
 
     /// The JSON of SE-29: `ref`, every field of the record, and what was seen.
-    pub fn json(&self) -> Value {
+    pub fn json(&self, now: Timestamp) -> Value {
         let mut value = json!({ "ref": self.item });
         let fields = self.record.as_ref().map(SessionRecord::to_map);
         for (name, field) in fields.unwrap_or_default() {
             value[name.as_str()] = field;
         }
         if self.record.is_none() {
-            value["status"] = json!(WAITING_CAPACITY);
+            value["status"] = json!(self.status());
         }
         value["control"] = json!(
             self.control
@@ -93,9 +154,25 @@ impl Line {
                 .map(|c| c.to_section(&self.item, None))
         );
         value["state"] = json!(self.view.state.as_str());
-        value["stateSince"] = json!(self.view.since.or(self.waits_since));
+        let since = self.view.since.or(self.waits.map(|(_, since)| since));
+        value["waitingKind"] = json!(match self.view.state {
+            AgentState::Waiting(kind) => Some(kind.as_str()),
+            AgentState::Starting
+            | AgentState::Ready
+            | AgentState::Working
+            | AgentState::Idle
+            | AgentState::Exited
+            | AgentState::Unknown => None,
+        });
+        value["stateSince"] = json!(since);
+        value["stateAgeSeconds"] = json!(since.map(|since| now.since(since).as_secs()));
+        value["stateSource"] = json!(self.view.source.map(ObservationSource::as_str));
+        value["stalledSince"] = json!(self.stalled_since);
+        value["tokens"] = tokens_json(self.tokens.0);
+        value["tokens"]["today"] = tokens_json(self.tokens.1);
         value["attach"] = json!(self.attach);
         value["confirms"] = json!(self.confirms);
+        value["cannot"] = json!(self.cannot);
         value
     }
 }
@@ -117,18 +194,32 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
         .collect();
     let control = |item: &WorkItemRef| wishes.get(&item.key()).cloned();
     let mut panes = Panes::new(&desk.with_tmux_within(TMUX_WITHIN));
+    let (told, inbox_fault) = match told(desk) {
+        Ok(told) => (told, None),
+        Err(fault) => (Told::default(), Some(fault.message)),
+    };
     let mut all = Sessions {
         lines: Vec::new(),
         problems: listing.problems,
+        inbox_fault,
     };
     let mut known = Vec::new();
     for found in listing.records {
         let mut line = |record: &SessionRecord, slug: &Slug, indented: bool| {
-            let view = if query.probe {
+            let mut view = if query.probe {
                 panes.view(desk, slug, record)
             } else {
                 View::UNKNOWN
             };
+            let item_key = record.item.key();
+            let attention = told.attention.get(item_key.as_str());
+            let attention = attention.copied().unwrap_or_default();
+            // What shows on the screen alone has no time of its own: since people were told, it is known.
+            if let (AgentState::Waiting(kind), Some((known, since))) = (view.state, attention.wait)
+                && kind == known
+            {
+                view.since = view.since.map(|seen| seen.min(since)).or(Some(since));
+            }
             let pids = if query.probe {
                 panes.pids(record)
             } else {
@@ -149,7 +240,13 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
                 confirms: Some(panes.confirms(&record.harness)),
-                waits_since: None,
+                cannot: panes.cannot(&record.harness),
+                waits: None,
+                stalled_since: attention
+                    .stalled
+                    .filter(|_| view.state == AgentState::Working)
+                    .map(|(since, _)| since),
+                tokens: told.tokens_of(&item_key),
                 record: Some(record.clone()),
             }
         };
@@ -165,20 +262,23 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
         all.lines.push(own);
         all.lines.extend(endpoints);
     }
-    for (item, since) in waiting_for_capacity(desk)? {
-        if known.contains(&item.key()) {
+    for waits in &told.waits {
+        if known.contains(&waits.item.key()) {
             continue;
         }
         all.lines.push(Line {
-            control: control(&item),
-            item,
+            control: control(&waits.item),
+            item: waits.item.clone(),
             indented: false,
             record: None,
             view: View::UNKNOWN,
             pids: Vec::new(),
             attach: None,
             confirms: None,
-            waits_since: Some(since),
+            cannot: Vec::new(),
+            waits: Some((waits.reason, waits.since)),
+            stalled_since: None,
+            tokens: told.tokens_of(&waits.item.key()),
         });
     }
     all.lines = grouped(all.lines);
@@ -213,23 +313,48 @@ fn grouped(lines: Vec<Line>) -> Vec<Line> {
     groups.into_iter().flatten().collect()
 }
 
-/// Items whose spawn waits for a place, and since when.
-pub fn waiting_for_capacity(desk: &Desk) -> Result<Vec<(WorkItemRef, Timestamp)>, OpError> {
+impl Told {
+    fn tokens_of(&self, key: &ItemKey) -> (Usage, Usage) {
+        self.tokens.get(key.as_str()).copied().unwrap_or_default()
+    }
+}
+
+fn told(desk: &Desk) -> Result<Told, OpError> {
     let Some(inbox) = desk.inbox_to_read()? else {
-        return Ok(Vec::new());
+        return Ok(Told::default());
     };
+    let attention = inbox.all_attention().map_err(|e| inbox_error(&e))?;
+    let today = desk.world.clock.now().day();
+    let tokens = inbox.usage_by_item(&today).map_err(|e| inbox_error(&e))?;
+    Ok(Told {
+        waits: waiting_for_room(&inbox)?,
+        attention: attention.into_iter().collect(),
+        tokens: tokens
+            .into_iter()
+            .map(|(key, all, today)| (key, (all, today)))
+            .collect(),
+    })
+}
+
+/// Items whose new session waits for a place, memory or disk, each once.
+fn waiting_for_room(inbox: &InboxReader) -> Result<Vec<Waits>, OpError> {
     let filter = ListFilter {
         states: States::These(vec![the_loop_core::delivery::State::Queued]),
         ..ListFilter::default()
     };
-    let mut found: Vec<(WorkItemRef, Timestamp)> = Vec::new();
+    let mut found: Vec<Waits> = Vec::new();
     for row in inbox.list(&filter).map_err(|e| inbox_error(&e))? {
         let item = row.item.and_then(|item| item.parse::<WorkItemRef>().ok());
-        let Some(item) = item.filter(|_| row.reason.as_deref() == Some(WAITING_CAPACITY)) else {
+        let waits_for = |reason: &HoldReason| row.reason.as_deref() == Some(reason.as_str());
+        let (Some(item), Some(reason)) = (item, WAITS_FOR.into_iter().find(waits_for)) else {
             continue;
         };
-        if !found.iter().any(|(known, _)| known.key() == item.key()) {
-            found.push((item, row.updated_at));
+        if !found.iter().any(|known| known.item.key() == item.key()) {
+            found.push(Waits {
+                item,
+                reason,
+                since: row.updated_at,
+            });
         }
     }
     Ok(found)

@@ -17,8 +17,22 @@ pub struct Report {
     pub exit_code: u8,
     /// What deserves a look.
     pub warnings: Vec<String>,
+    /// What became of a limit on the whole machine; `null` when there was none to release.
+    pub machine: Option<MachineReport>,
     /// One for each item, in the order given.
     pub items: Vec<ItemReport>,
+}
+
+/// A limit on the whole machine that was taken away.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineReport {
+    /// It is.
+    pub released: bool,
+    /// Which limit it was, a word of `limit.parked`'s list.
+    pub was: &'static str,
+    /// What was printed.
+    pub message: String,
 }
 
 /// What became of one item.
@@ -199,6 +213,7 @@ impl Report {
             dry_run: false,
             exit_code,
             warnings: Vec::new(),
+            machine: None,
             items,
         }
     }

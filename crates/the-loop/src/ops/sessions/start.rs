@@ -93,7 +93,7 @@ fn start_one(
         &outcome,
         status(&before),
         status(&after),
-        parked_words(desk, inbox, item)?,
+        parked_words(inbox, item)?,
     );
     report.was_live = before.is_some();
     match told {
@@ -169,17 +169,12 @@ fn live_sessions(desk: &Desk) -> Result<usize, OpError> {
     Ok(listing.records.iter().filter(live).count())
 }
 
-fn parked_words(desk: &Desk, inbox: &Inbox, item: &WorkItemRef) -> Result<Option<String>, OpError> {
+fn parked_words(inbox: &Inbox, item: &WorkItemRef) -> Result<Option<String>, OpError> {
     let parked = inbox.parked(&crate::store::inbox::Scope::Item(item.clone()));
     let parked = parked.map_err(|e| inbox_error(&e))?;
     Ok(parked
         .filter(crate::store::inbox::Parked::is_in_force)
-        .map(|parked| {
-            the_loop_core::event::LimitReason::parse(&parked.reason)
-                .map_or(parked.reason, |reason| {
-                    super::control::limit_words(desk, reason)
-                })
-        }))
+        .map(|parked| super::control::parked_words(&parked)))
 }
 
 fn delivery(desk: &Desk, item: &WorkItemRef, how: &Start<'_>) -> Result<Delivery, OpError> {

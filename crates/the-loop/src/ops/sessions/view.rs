@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use the_loop_core::confirm::AgentState;
+use the_loop_core::confirm::{AgentState, Observation, ObservationSource};
 use the_loop_core::ids::Slug;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::record::SessionRecord;
@@ -36,6 +36,8 @@ pub struct View {
     pub state: AgentState,
     /// Since when, as the one who says so tells.
     pub since: Option<Timestamp>,
+    /// Who says so; `None` where the record or the absence of a process does, or nobody.
+    pub source: Option<ObservationSource>,
 }
 
 impl View {
@@ -44,6 +46,7 @@ impl View {
         tmux: TmuxState::Unknown,
         state: AgentState::Unknown,
         since: None,
+        source: None,
     };
 }
 
@@ -61,6 +64,14 @@ impl Panes {
     pub fn confirms(&self, harness: &str) -> &'static str {
         let adapter = self.adapters.named(harness);
         adapter.map_or("none", |adapter| adapter.declaration().confirms.as_str())
+    }
+
+    /// What the harness of this name cannot do.
+    pub fn cannot(&self, harness: &str) -> Vec<String> {
+        match self.adapters.named(harness) {
+            Some(adapter) => adapter.declaration().cannot.clone(),
+            None => vec!["no harness is called that here: nothing is delivered to it".to_owned()],
+        }
     }
 
     /// The server a record names.
@@ -110,6 +121,7 @@ impl Panes {
                 tmux: self.state(record),
                 state: AgentState::Exited,
                 since: record.closed_at,
+                source: None,
             };
         }
         let tmux = self.state(record);
@@ -122,7 +134,8 @@ impl Panes {
                 } else {
                     AgentState::Exited
                 },
-                since: None,
+                since: record.idle_stopped_at,
+                source: None,
             },
             TmuxState::Live => self.live(desk, slug, record),
         }
@@ -142,7 +155,8 @@ impl Panes {
             return View {
                 tmux: TmuxState::Live,
                 state: AgentState::Exited,
-                since: None,
+                since: record.idle_stopped_at,
+                source: None,
             };
         }
         let title = pane.as_ref().map(|pane| pane.title.clone());
@@ -175,8 +189,9 @@ impl Panes {
         }
         View {
             tmux: TmuxState::Live,
-            state: seen.map_or(silent, |(state, _)| state),
-            since: seen.map(|(_, at)| at),
+            state: seen.map_or(silent, |seen| seen.state),
+            since: seen.map(|seen| seen.at),
+            source: seen.map(|seen| seen.source),
         }
     }
 }
@@ -189,7 +204,7 @@ fn observed(
     record: &SessionRecord,
     title: Option<&str>,
     screen: Option<&ScreenView>,
-) -> Option<(AgentState, Timestamp)> {
+) -> Option<Observation> {
     let adapter = adapter?;
     let own = [("THE_LOOP_STATE_ROOT", desk.layout.root().to_string())];
     let declared = &adapter.declaration().env;
@@ -200,12 +215,9 @@ fn observed(
         hook_file: desk.layout.hook_file(slug),
         env: Arc::new(env),
     };
-    let launched_at = record
-        .spawn
-        .as_ref()
-        .map_or(record.created_at, |spawn| spawn.at);
+    let launched_at = record.launch_began_at();
     let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);
-    watch.state().map(|seen| (seen.state, seen.at))
+    watch.standing()
 }

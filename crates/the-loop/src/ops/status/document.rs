@@ -1,11 +1,13 @@
 //! The document of SE-25.
 
 use serde_json::{Value, json};
+use the_loop_core::confirm::ObservationSource;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::session::SessionStatus;
 
 use super::Look;
 use crate::ops::rows::ServiceRow;
+use crate::ops::sessions::list::tokens_json;
 use crate::store::inbox::Scope;
 
 impl Look<'_> {
@@ -36,19 +38,37 @@ impl Look<'_> {
                 "failed": counts.failed,
                 "uncertain": counts.uncertain,
                 "abandoned": counts.abandoned,
+                "unavailableSince": self.unavailable_since,
             },
             "limits": {
                 "liveSessions": { "now": self.live().len(), "max": limits.max_live_sessions },
                 "freeMemoryMb": { "now": self.free_memory_mb, "min": limits.min_free_memory_mb },
                 "freeDiskMb": { "now": self.free_disk_mb, "min": limits.min_free_disk_mb },
-                "waitingCapacity": self.waiting_capacity.iter()
-                    .map(|(item, since)| json!({ "ref": item, "since": since }))
+                "tokensToday": {
+                    "now": self.tokens.0.total(),
+                    "max": limits.max_tokens_per_day,
+                    "classes": tokens_json(self.tokens.0),
+                },
+                "waitingCapacity": self.waiting_for_room()
+                    .map(|(line, reason, since)| json!({
+                        "ref": line.item, "since": since, "reason": reason.as_str(),
+                    }))
                     .collect::<Vec<Value>>(),
                 "parked": self.parked.iter().map(|parked| json!({
                     "ref": scope_item(&parked.scope),
                     "reason": parked.reason,
                     "since": parked.since,
+                    "limit": parked.base,
                 })).collect::<Vec<Value>>(),
+            },
+            "tokens": {
+                "day": self.now.day(),
+                "items": self.tokens.1.iter().map(|(key, all, today)| {
+                    let mut tokens = tokens_json(*all);
+                    tokens["ref"] = json!(self.name_of(key));
+                    tokens["today"] = tokens_json(*today);
+                    tokens
+                }).collect::<Vec<Value>>(),
             },
             "sessions": {
                 "live": self.live().len(),
@@ -59,8 +79,15 @@ impl Look<'_> {
             },
             "waiting": self.waiting_sessions().iter().map(|(line, kind)| json!({
                 "ref": line.item,
-                "kind": kind,
+                "kind": kind.as_str(),
                 "since": line.view.since,
+                "source": line.view.source.map(ObservationSource::as_str),
+                "tmuxTarget": line.record.as_ref().map(|r| r.tmux_target.clone()),
+                "attach": line.attach,
+            })).collect::<Vec<Value>>(),
+            "stalled": self.stalled_sessions().iter().map(|(line, since)| json!({
+                "ref": line.item,
+                "since": since,
                 "tmuxTarget": line.record.as_ref().map(|r| r.tmux_target.clone()),
                 "attach": line.attach,
             })).collect::<Vec<Value>>(),

@@ -1,11 +1,12 @@
 //! The lines of SE-24.
 
-use the_loop_core::event::LimitReason;
+use the_loop_core::dispatch::HoldReason;
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::age;
+use the_loop_core::tokens::Usage;
 
 use super::Look;
-use crate::ops::sessions::control::limit_words;
+use crate::ops::sessions::control::parked_words;
 use crate::store::inbox::Scope;
 
 impl Look<'_> {
@@ -19,17 +20,28 @@ impl Look<'_> {
             let since = line.view.since.map(|at| age(self.now.since(at)));
             let since = since.map_or_else(String::new, |since| format!(", {since}"));
             let attach = line.attach.as_deref().unwrap_or_default();
-            format!("{}  {kind}{since}  {attach}", line.item)
+            format!("{}  {}{since}  {attach}", line.item, kind.words())
+        });
+        lines.some("stalled", self.stalled_sessions(), |(line, since)| {
+            let since = age(self.now.since(since));
+            let attach = line.attach.as_deref().unwrap_or_default();
+            format!("{}  no sign of life, {since}  {attach}", line.item)
         });
         lines.some("parked", self.parked.iter().collect(), |parked| {
-            let why = LimitReason::parse(&parked.reason).map_or_else(
-                || parked.reason.clone(),
-                |reason| limit_words(self.desk, reason),
-            );
+            let why = parked_words(parked);
             match &parked.scope {
                 Scope::Item(item) => format!("{item}  {why}  the-loop sessions resume {item}"),
-                Scope::Machine => format!("the whole machine  {why}"),
+                Scope::Machine => {
+                    format!("the whole machine  {why}  the-loop sessions resume --all")
+                }
             }
+        });
+        let mut used: Vec<&(String, Usage, Usage)> = self.tokens.1.iter().collect();
+        used.retain(|(_, _, today)| !today.is_zero());
+        used.sort_by_key(|(_, _, today)| std::cmp::Reverse(today.total()));
+        lines.some("tokens", used, |(key, all, today)| {
+            let (name, today, all) = (self.name_of(key), today.total(), all.total());
+            format!("{name}  {today} today, {all} in all")
         });
         if self.saved.0 > 0 {
             let bundles = if self.saved.0 == 1 {
@@ -71,10 +83,15 @@ impl Look<'_> {
         let Ok(counts) = &self.counts else {
             return "cannot be read".to_owned();
         };
+        let refuses = if self.unavailable_since.is_some() {
+            "refuses commits; "
+        } else {
+            ""
+        };
         let oldest = counts.oldest_at.map(|at| age(self.now.since(at)));
         let oldest = oldest.map_or_else(String::new, |age| format!(" (oldest {age})"));
         let mut words = format!(
-            "{} waiting{oldest}, {} in work, {} held, {} uncertain",
+            "{refuses}{} waiting{oldest}, {} in work, {} held, {} uncertain",
             counts.waiting, counts.in_work, counts.held, counts.uncertain
         );
         for (count, what) in [(counts.failed, "failed"), (counts.abandoned, "abandoned")] {
@@ -95,8 +112,13 @@ impl Look<'_> {
         let gib = |mb: Option<u64>| {
             mb.map_or_else(|| "?".to_owned(), |mb| format!("{:.1}", mb as f64 / 1024.0))
         };
+        let tokens = match (self.tokens.0.total(), limits.max_tokens_per_day) {
+            (0, 0) => String::new(),
+            (used, 0) => format!("; {used} tokens today"),
+            (used, max) => format!("; {used} of {max} tokens today"),
+        };
         format!(
-            "{sessions}; memory {} GiB free ({} needed); disk {} GiB free ({} needed)",
+            "{sessions}; memory {} GiB free ({} needed); disk {} GiB free ({} needed){tokens}",
             gib(self.free_memory_mb),
             gib(Some(limits.min_free_memory_mb)),
             gib(self.free_disk_mb),
@@ -118,15 +140,33 @@ impl Look<'_> {
             words.push_str(&format!(": {}", parts.join(", ")));
         }
         let paused = self.of_status(SessionStatus::Paused).count();
+        let waiting = |wanted: HoldReason| {
+            self.waiting_for_room()
+                .filter(|(_, reason, _)| *reason == wanted)
+                .count()
+        };
         for (count, what) in [
             (paused, "paused"),
-            (self.waiting_capacity.len(), "waiting for capacity"),
+            (waiting(HoldReason::WaitingCapacity), "waiting for capacity"),
+            (waiting(HoldReason::LowMemory), "waiting for memory"),
+            (waiting(HoldReason::LowDisk), "waiting for disk"),
         ] {
             if count > 0 {
                 words.push_str(&format!("; {count} {what}"));
             }
         }
         words
+    }
+}
+
+impl Look<'_> {
+    /// An item in its recorded spelling, of which the inbox knows the key.
+    pub(super) fn name_of(&self, key: &str) -> String {
+        let known = self.sessions.lines.iter();
+        let mut known = known.map(|line| &line.item);
+        known
+            .find(|item| item.key().as_str() == key)
+            .map_or_else(|| key.to_owned(), ToString::to_string)
     }
 }
 

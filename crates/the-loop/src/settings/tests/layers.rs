@@ -102,12 +102,15 @@ fn cf14_warnings_of_the_machine() {
         "shorter than 16 characters",
         "there is no file ~/p.md",
         "claude, is not on PATH",
+        "tmux is not on PATH: no session can be started",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let program = machine.home.join("bin/claude");
-    machine.write(&program, "#!/bin/sh\n");
-    machine.world.disk.set_mode(&program, 0o755).unwrap();
+    for name in ["claude", "tmux"] {
+        let program = machine.home.join("bin").join(name);
+        machine.write(&program, "#!/bin/sh\n");
+        machine.world.disk.set_mode(&program, 0o755).unwrap();
+    }
     let bin = format!("/nowhere:{}", machine.home.join("bin"));
     machine.env("PATH", &bin);
     let found = warnings_of_machine(&machine.world, &loaded.settings, None);

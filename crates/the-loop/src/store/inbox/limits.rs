@@ -49,7 +49,7 @@ pub struct Parked {
     pub told_at: Option<Timestamp>,
     /// When it was released: prompts count from then on. `None` while it stops.
     pub released_at: Option<Timestamp>,
-    /// Tokens used when it was released: those above count.
+    /// While it stops: the limit that was reached. Once released: the tokens used then; those above count.
     pub base: Option<u64>,
 }
 
@@ -93,18 +93,25 @@ pub(super) fn parked(connection: &Connection, key: &str) -> Result<Option<Parked
 
 impl Inbox {
     /// A limit stops it. `false` when one does already: it is reported once (DI-52).
-    pub fn park(&self, scope: &Scope, reason: &str, since: Timestamp) -> Result<bool, InboxError> {
+    pub fn park(
+        &self,
+        scope: &Scope,
+        reason: &str,
+        limit: u64,
+        since: Timestamp,
+    ) -> Result<bool, InboxError> {
         let (key, item, reason) = (scope.key(), scope.item(), reason.to_owned());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.write(move |connection| {
             let changed = connection
                 .prepare_cached(
-                    "INSERT INTO parked (item_key, item, reason, since) VALUES (?1, ?2, ?3, ?4)
+                    "INSERT INTO parked (item_key, item, reason, since, base) VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (item_key) DO UPDATE SET item = excluded.item,
                        reason = excluded.reason, since = excluded.since, told_at = NULL,
-                       released_at = NULL, base = NULL
+                       released_at = NULL, base = excluded.base
                      WHERE released_at IS NOT NULL",
                 )?
-                .execute(params![key, item, reason, since.unix_ms()])?;
+                .execute(params![key, item, reason, since.unix_ms(), limit])?;
             Ok(changed > 0)
         })
     }

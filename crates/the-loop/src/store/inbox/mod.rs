@@ -2,13 +2,14 @@
 //!
 //! Reading order: `rows` (what a row means), `schema` (the file), `writer` (group commit), `read`,
 //! `accept` (in), `work` (what is left), `outcomes` (through), `watermark` (forgotten), `list` (looked
-//! at), `operator` (put right), `limits` (parked items and small memories), `prune` (out).
+//! at), `operator` (put right), `limits` (parked items and small memories), `usage` (tokens), `attention` (what was told), `prune` (out).
 //!
 //! [`Inbox`] is a cheap handle. One thread owns the connection that writes; whatever waits when it
 //! begins is one transaction and one sync. Readers have connections of their own and see what was
 //! committed. Several processes may hold an inbox at once.
 
 mod accept;
+mod attention;
 mod limits;
 mod list;
 mod operator;
@@ -19,6 +20,7 @@ mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod watermark;
 mod work;
 mod writer;
@@ -36,6 +38,7 @@ use crate::store::lock::ItemLock;
 use crate::world::World;
 
 pub use accept::{Accepted, DuplicateBy};
+pub use attention::Attention;
 pub use limits::{Parked, Scope};
 pub use list::{InboxCounts, KnownKey, ListFilter, ListRow, Shown, States};
 pub use operator::{DropAnswer, DropWhat, RetryAnswer};

@@ -170,7 +170,11 @@ fn prune_memories(connection: &Connection, cutoffs: Cutoffs) -> Result<(), Inbox
         "DELETE FROM parked WHERE released_at < ?1",
         cutoffs.usage.unix_ms(),
     )?;
-    let day = cutoffs.usage.to_jiff().strftime("%Y-%m-%d").to_string();
+    remove(
+        "DELETE FROM meta WHERE key >= 'usage/' AND key < 'usage0' AND at < ?1",
+        cutoffs.usage.unix_ms(),
+    )?;
+    let day = cutoffs.usage.day();
     connection
         .prepare_cached("DELETE FROM usage WHERE day < ?1")?
         .execute([day])?;

@@ -23,7 +23,12 @@ fn st56_a_reset_drops_what_is_unfinished_and_keeps_the_names() {
     walk(&inbox, uncertain, A, &[State::Sending, State::Uncertain]);
     let unrouted = new_seq(inbox.accept(&comment("unrouted")).unwrap());
     inbox
-        .park(&Scope::Item(item(A)), "deliveries-per-hour", bench.now())
+        .park(
+            &Scope::Item(item(A)),
+            "deliveries-per-hour",
+            60,
+            bench.now(),
+        )
         .unwrap();
     inbox
         .write(|connection| {

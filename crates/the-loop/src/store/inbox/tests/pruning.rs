@@ -51,10 +51,10 @@ fn st59_each_kind_of_row_is_kept_for_its_time() {
         .set_watermark(&AllLocks, &key(B), Mark::Reset)
         .unwrap();
     inbox
-        .park(&Scope::Item(item(A)), "self-conversation", bench.now())
+        .park(&Scope::Item(item(A)), "self-conversation", 60, bench.now())
         .unwrap();
     inbox
-        .park(&Scope::Machine, "tokens-per-day", bench.now())
+        .park(&Scope::Machine, "tokens-per-day", 60, bench.now())
         .unwrap();
     inbox.release(&Scope::Machine, bench.now(), None).unwrap();
 

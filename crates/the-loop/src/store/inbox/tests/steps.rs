@@ -283,12 +283,15 @@ fn di52_parking_is_told_once_and_counting_starts_anew_when_released() {
     let inbox = bench.open();
     let of_a = Scope::Item(item(A));
     assert_eq!(
-        inbox.park(&of_a, "deliveries-per-hour", bench.now()),
+        inbox.park(&of_a, "deliveries-per-hour", 60, bench.now()),
         Ok(true)
     );
-    assert_eq!(inbox.park(&of_a, "tokens-per-item", bench.now()), Ok(false));
     assert_eq!(
-        inbox.park(&Scope::Machine, "tokens-per-day", bench.now()),
+        inbox.park(&of_a, "tokens-per-item", 60, bench.now()),
+        Ok(false)
+    );
+    assert_eq!(
+        inbox.park(&Scope::Machine, "tokens-per-day", 60, bench.now()),
         Ok(true)
     );
     inbox.parked_told(&of_a, bench.now()).unwrap();
@@ -313,7 +316,7 @@ fn di52_parking_is_told_once_and_counting_starts_anew_when_released() {
     assert_eq!(inbox.all_parked().unwrap().len(), 1);
     // A second parking is news again.
     assert_eq!(
-        inbox.park(&of_a, "self-conversation", bench.now()),
+        inbox.park(&of_a, "self-conversation", 60, bench.now()),
         Ok(true)
     );
     assert_eq!(inbox.parked(&of_a).unwrap().unwrap().told_at, None);
@@ -341,4 +344,68 @@ fn small_memories_are_kept() {
         inbox.meta("heartbeat"),
         Ok(Some(("two".to_owned(), bench.now())))
     );
+}
+
+#[test]
+fn di37_usage_is_counted_once_by_item_conversation_and_day() {
+    use the_loop_core::tokens::{Step, Usage};
+    let bench = Bench::new();
+    let inbox = bench.open();
+    let step = |day: &str, input: u64| Step {
+        day: day.to_owned(),
+        running: Usage {
+            input,
+            cache_write: 2 * input,
+            ..Usage::default()
+        },
+    };
+    let steps = [step("2026-03-01", 10), step("2026-03-02", 15)];
+    inbox.count_usage(&key(A), "one", &steps).unwrap();
+    inbox.count_usage(&key(A), "one", &steps).unwrap();
+    inbox.count_usage(&key(A), "two", &steps[..1]).unwrap();
+    inbox.count_usage(&key(B), "three", &steps[1..]).unwrap();
+    let all = inbox.usage_of(&key(A)).unwrap();
+    assert_eq!((all.input, all.cache_write, all.output), (25, 50, 0));
+    let day = |day: &str| inbox.usage_on(day).unwrap().input;
+    assert_eq!((day("2026-03-01"), day("2026-03-02")), (20, 20));
+    let by_item = inbox.usage_by_item("2026-03-02").unwrap();
+    let inputs: Vec<(u64, u64)> = by_item
+        .iter()
+        .map(|(_, all, today)| (all.input, today.input))
+        .collect();
+    assert_eq!(inputs, [(25, 5), (15, 15)]);
+    assert_eq!(inbox.counted("one").unwrap().input, 15);
+    bench.pass(403 * 86_400);
+    inbox.prune(bench.now(), 30).unwrap();
+    assert!(inbox.counted("one").unwrap().is_zero());
+    assert!(inbox.usage_of(&key(A)).unwrap().is_zero());
+}
+
+#[test]
+fn di31_what_was_told_is_kept_until_it_is_over() {
+    use the_loop_core::attention::Signs;
+    use the_loop_core::confirm::WaitingKind;
+    let bench = Bench::new();
+    let inbox = bench.open();
+    assert_eq!(inbox.attention(&key(A)), Ok(Attention::default()));
+    let told = Attention {
+        wait: Some((WaitingKind::UsageLimit, bench.now())),
+        stalled: Some((
+            bench.now(),
+            Signs {
+                transcript_len: 7,
+                transcript_at: -1,
+                output_at: Some(3),
+                child_ticks: None,
+            },
+        )),
+    };
+    inbox.set_attention(&key(A), told).unwrap();
+    assert_eq!(inbox.attention(&key(A)), Ok(told));
+    assert_eq!(
+        inbox.all_attention(),
+        Ok(vec![(key(A).as_str().to_owned(), told)])
+    );
+    inbox.set_attention(&key(A), Attention::default()).unwrap();
+    assert_eq!(inbox.all_attention(), Ok(Vec::new()));
 }
