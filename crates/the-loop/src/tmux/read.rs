@@ -281,6 +281,7 @@ mod tests {
             dead,
             exit_status: None,
             in_mode: false,
+            output_at: None,
             title: String::new(),
         }
     }
