@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn di27_a_client_counts_where_its_keys_go() {
         let target = TmuxTarget::parse("loop-a").unwrap();
-        let text = "P\tloop-a\t40\t%4\t80\t24\t0\t\t0\tt\nP\tloop-a\t70\t%7\t80\t12\t0\t\t1\tu\n\
+        let text = "P\tloop-a\t40\t%4\t80\t24\t0\t\t0\t\tt\nP\tloop-a\t70\t%7\t80\t12\t0\t\t1\t\tu\n\
                     C\t0\t100\tloop-a\t%4\nC\t1\t200\tloop-a\t%7\nC\t0\t300\tmine\t%7\n\
                     C\t0\t400\tmine\t%9\nC\tis how the screen begins\n";
         let spot = Spot {

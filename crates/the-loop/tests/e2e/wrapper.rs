@@ -21,7 +21,7 @@ fn rig() -> Rig {
          reboot,*new-session*) tmux \"$@\"\n\
          until grep -q '\"assistant\"' {demo}/*.jsonl; do :; done\n\
          kill -9 $PPID; tmux -L {socket} kill-server; exit 1 ;;\n\
-         old,*-V) echo 'tmux 3.1c' ;;\n\
+         old,*-V) echo 'tmux 3.1c'; exit 0 ;;\n\
          duplicate,*new-session*) echo 'duplicate session: x' >&2; exit 1 ;;\n\
          esac\nexec tmux \"$@\"\n",
         mode = rig.path("mode").display(),
