@@ -228,6 +228,7 @@ impl Simulator {
     pub fn tick(&self) {
         let life = self.life();
         life.engine.supervise();
+        life.engine.wait_for_workers();
         let mut items: Vec<WorkItemRef> = Vec::new();
         life.engine.intake();
         if let Ok(work) = life.inbox.items_with_work(self.clock.now()) {
@@ -340,6 +341,36 @@ impl Simulator {
             }
         }
         markers
+    }
+
+    /// How many conversations have a transcript.
+    pub fn conversations(&self) -> usize {
+        OsDisk
+            .list(&self.layout.demo_dir())
+            .unwrap_or_default()
+            .len()
+    }
+
+    /// The session record of an item as JSON; null when there is none.
+    pub fn record(&self, item: &WorkItemRef) -> Value {
+        let file = self.layout.session_record(&item.slug());
+        let bytes = OsDisk.read(&file, 1 << 20).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// What the session records say of their sessions.
+    pub fn statuses(&self) -> Vec<String> {
+        let dir = self.layout.local_dir();
+        let names = OsDisk.list(&dir).unwrap_or_default().into_iter();
+        let records = names
+            .filter(|name| name.ends_with(".json"))
+            .filter_map(|name| {
+                let bytes = OsDisk.read(&dir.join(name), 1 << 20).ok()?;
+                serde_json::from_slice::<Value>(&bytes).ok()
+            });
+        records
+            .filter_map(|record| Some(record.get("status")?.as_str()?.to_owned()))
+            .collect()
     }
 
     /// Launch files that nobody took.

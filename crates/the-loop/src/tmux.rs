@@ -18,7 +18,9 @@ use the_loop_core::probe::{ProvedDead, TmuxState};
 use crate::process::{Answer, Call, NoAnswer, SharedProcesses};
 use crate::world::World;
 
-use read::{CLIENT_FORMAT, PANE_FORMAT, read_panes, read_view, state_of};
+use read::{
+    CLIENT_FORMAT, PANE_FORMAT, SCREEN_FORMAT, read_panes, read_screens, read_view, state_of,
+};
 pub use read::{Client, Pane, PaneId, Snapshot, View, agent_pane};
 pub use respawn::Respawned;
 
@@ -39,6 +41,9 @@ const SERVER_ENV: [&str; 13] = [
     "XDG_RUNTIME_DIR",
     "TZ",
 ];
+
+/// Panes looked at with one call: their commands stay far below what tmux takes.
+const SCREENS_AT_ONCE: usize = 50;
 
 /// Width and height of a session nobody has attached to yet.
 const SIZE: (&str, &str) = ("200", "50");
@@ -105,6 +110,17 @@ pub enum Spawned {
     Refused(String),
     /// No answer: it may or may not exist.
     NoAnswer(NoAnswer),
+}
+
+/// Outcome of a kill that was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// The session is not there any more.
+    Gone,
+    /// tmux refused, and it is there.
+    StillThere,
+    /// tmux gave no answer to the kill or to the question after it.
+    Unanswered,
 }
 
 /// Why a call for effect failed.
@@ -323,6 +339,28 @@ impl Tmux {
         }
     }
 
+    /// What these panes show, in one call for every fifty; one that is not there is left out. tmux stops at
+    /// the first that is not there, so those behind it are left out as well, until the next look.
+    pub fn screens(&self, mut panes: Vec<Pane>) -> BTreeMap<PaneId, View> {
+        let mut screens = BTreeMap::new();
+        while !panes.is_empty() {
+            let some: Vec<Pane> = panes.drain(..panes.len().min(SCREENS_AT_ONCE)).collect();
+            let ids: Vec<String> = some.iter().map(|pane| pane.id.to_string()).collect();
+            let mut args = Vec::new();
+            for id in &ids {
+                args.extend(["display-message", "-p", "-t", id, SCREEN_FORMAT, ";"]);
+                args.extend(["capture-pane", "-p", "-e", "-t", id, ";"]);
+            }
+            args.pop();
+            let texts = read_screens(&self.call(&args, None).out());
+            screens.extend(some.into_iter().filter_map(|pane| {
+                let text = texts.get(&pane.id)?.clone();
+                Some((pane.id, View::shown(pane, text)))
+            }));
+        }
+        screens
+    }
+
     /// The last text of a pane, scrollback included: a dead pane's words scroll up by a line.
     pub fn tail(&self, at: impl Into<Spot>, lines: usize) -> Vec<String> {
         let spot = at.into().to_string();
@@ -393,21 +431,29 @@ impl Tmux {
         }
     }
 
-    /// Clears a session that was proved dead, and verifies: true when it is gone.
-    pub fn clear_dead(&self, target: &TmuxTarget, _proof: ProvedDead) -> bool {
+    /// Clears a session that was proved dead, and verifies.
+    pub fn clear_dead(&self, target: &TmuxTarget, _proof: ProvedDead) -> Killed {
         self.kill(target)
     }
 
     /// Ends a session on somebody's wish to end it, and verifies: true when it is gone.
     pub fn end_session(&self, target: &TmuxTarget) -> bool {
-        self.kill(target)
+        self.kill(target) == Killed::Gone
     }
 
-    fn kill(&self, target: &TmuxTarget) -> bool {
-        let killed = self
-            .effect(&["kill-session", "-t", &target.session()], None)
-            .is_ok();
-        killed || self.probe(target) == TmuxState::Absent
+    fn kill(&self, target: &TmuxTarget) -> Killed {
+        let killed = self.effect(&["kill-session", "-t", &target.session()], None);
+        let Err(error) = killed else {
+            return Killed::Gone;
+        };
+        match (self.probe(target), error) {
+            (TmuxState::Absent, TmuxError::Refused(_) | TmuxError::NoAnswer(_)) => Killed::Gone,
+            (TmuxState::Live | TmuxState::Dead, TmuxError::Refused(_)) => Killed::StillThere,
+            (TmuxState::Live | TmuxState::Dead, TmuxError::NoAnswer(_))
+            | (TmuxState::Unknown, TmuxError::Refused(_) | TmuxError::NoAnswer(_)) => {
+                Killed::Unanswered
+            }
+        }
     }
 
     /// Keeps a pane when its process ends, or no longer keeps it.

@@ -9,6 +9,7 @@ use clap::{Arg, Command as Clap, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 use the_loop_core::config::Settings;
+use the_loop_core::config::shape::HARNESSES;
 
 use super::args::{Cli, Shell};
 use super::context::{Context, Ended};
@@ -154,7 +155,7 @@ fn complete(arg: Arg, values: &Arc<Values>) -> Arg {
         })),
         Some("NAME") if arg.get_id() == "harness" => {
             arg.add(ArgValueCompleter::new(|current: &OsStr| {
-                those_that_begin(current, ["claude", "demo"].map(str::to_owned))
+                those_that_begin(current, HARNESSES.iter().map(|name| (*name).to_owned()))
             }))
         }
         Some(_) | None => arg,

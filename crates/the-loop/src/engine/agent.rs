@@ -270,7 +270,7 @@ impl Engine {
         pane_environment(
             self.world(),
             &gathered.settings,
-            &adapter.declaration().env,
+            &adapter.env(self.world(), &self.0.parts.layout.mail_dir(&gathered.slug)),
             &self.own_names(&gathered.item),
         )
     }

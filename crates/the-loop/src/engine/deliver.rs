@@ -269,10 +269,14 @@ impl Performer<'_> {
     }
 
     /// An agent that never reported through a hook is told of once: its hooks may not be installed, and
-    /// every confirmation then rests on something slower.
+    /// every confirmation then rests on something slower. One that was given no hooks owes none.
     fn hooks_were_silent(&self, began: Timestamp, next: SilentNext) {
+        if self.adapter.declaration().hooks.is_empty() {
+            return;
+        }
         let mut agent = lock(&self.agent);
-        if agent.hooks_heard() || agent.said.hooks_silent {
+        let owes = !self.adapter.declaration().hooks.is_empty();
+        if !owes || agent.hooks_heard() || agent.said.hooks_silent {
             return;
         }
         agent.said.hooks_silent = true;

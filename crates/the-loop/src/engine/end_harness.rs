@@ -9,7 +9,8 @@ use crate::process::{ProcessId, Signal};
 use crate::tmux::{Spot, Tmux};
 
 const MARK: &str = "THE_LOOP_INSTANCE";
-const ITEM_MARK: &str = "THE_LOOP_WORK_ITEM";
+/// The variable of a pane that names its item (DI-20).
+pub(super) const ITEM_MARK: &str = "THE_LOOP_WORK_ITEM";
 
 /// Why a harness was not ended.
 pub(super) enum NotEnded {

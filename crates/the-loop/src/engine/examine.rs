@@ -158,6 +158,9 @@ impl Engine {
             job,
             OutcomeChange::to(State::Uncertain).reason(reason.as_str()),
         );
+        if changed.is_some() && !resend {
+            lock(&self.0.in_doubt).insert(gathered.key.clone());
+        }
         if let Some(job) = changed
             && resend
         {
@@ -165,7 +168,7 @@ impl Engine {
                 held,
                 &gathered.key,
                 &job,
-                OutcomeChange::to(State::Queued).reason("resend"),
+                OutcomeChange::to(State::Queued).reason(super::doubts::RESEND),
             );
         }
         Progress::Again

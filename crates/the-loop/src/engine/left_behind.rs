@@ -38,7 +38,7 @@ impl Engine {
             Settled::Adopted => self.touched(item),
             Settled::Kept | Settled::TakenBack => {
                 if gathered.settings.routing.tmux.recover_on_start {
-                    self.bring_back_later(found);
+                    self.bring_back_later(&found.record);
                 }
                 self.touched(item);
             }

@@ -7,8 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::config::pattern::Signal;
 use the_loop_core::config::{HarnessTrust, Settings};
 use the_loop_core::confirm::{AgentState, Composer};
+use the_loop_core::dispatch::Launch;
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
 use the_loop_core::time::Timestamp;
 
@@ -220,9 +222,29 @@ impl Adapter {
         matches!(self.declared.session_id, IdSource::Screen(_))
     }
 
-    /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
-    pub fn carries_first_prompt(&self) -> bool {
-        !self.declared.prompt_args.is_empty()
+    /// Does a prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
+    pub fn carries_prompt(&self, launch: Launch) -> bool {
+        match launch {
+            Launch::Fresh => !self.declared.prompt_args.is_empty(),
+            Launch::Resume => !self.declared.prompt_args.is_empty() && self.declared.resume_carries,
+        }
+    }
+
+    /// Variables that its pane gets, over `env.pass` and under the env file and our own names.
+    pub fn env(&self, world: &World, mail_dir: &Utf8Path) -> BTreeMap<String, String> {
+        let mut env = self.declared.env.clone();
+        env.extend(self.kind.env(world, mail_dir));
+        env
+    }
+
+    /// Does only its screen tell what it does and waits for? Then the look at all sessions takes the
+    /// screen as well.
+    pub fn is_told_by_screen(&self) -> bool {
+        let on_screen = |signal: &Signal| matches!(signal, Signal::Screen(_));
+        let mut signals = self.declared.signals.all().into_iter().flatten();
+        // Of a dialog that was declared, nothing else is known.
+        let dialogs = self.kind == Kind::Declared && !self.declared.dialogs.is_empty();
+        self.kind.is_told_by_screen() || dialogs || signals.any(on_screen)
     }
 
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to
@@ -252,6 +274,9 @@ impl Adapter {
         if self.known_dialog(screen).is_some() {
             return Composer::Unknown;
         }
+        if let Some(composer) = self.kind.composer(screen, marker) {
+            return composer;
+        }
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
@@ -267,7 +292,9 @@ impl Adapter {
         // A narrow pane breaks a marker over two rows. A first character other than the usual prompt
         // means a mode that somebody switched on, and stays as a part of the draft.
         let usual = match &self.declared.composer {
-            ComposerRule::Ruled { prompts, .. } => prompts.first().copied(),
+            ComposerRule::Ruled { prompts, .. } | ComposerRule::Open { prompts } => {
+                prompts.first().copied()
+            }
             ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
         };
         let text: String = screen.solid[rows]
@@ -330,7 +357,7 @@ impl Adapter {
     pub fn baseline(&self) -> Option<AgentState> {
         let signals = &self.declared.signals;
         match self.kind {
-            Kind::Claude | Kind::Demo => None,
+            Kind::Claude | Kind::Codex | Kind::OpenCode | Kind::Gemini | Kind::Demo => None,
             Kind::Declared => {
                 let shows = signals.ready.is_some() || signals.idle.is_some();
                 (!shows && self.is_known()).then_some(AgentState::Ready)
@@ -360,7 +387,7 @@ fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSess
 
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was
 /// switched on, make the whole a draft. What has scrolled out above is taken for ours. No white space.
-fn is_our_text(text: &str, marker: &Marker) -> bool {
+pub(super) fn is_our_text(text: &str, marker: &Marker) -> bool {
     text.split_once(marker.as_str())
         .is_some_and(|(before, _)| "the-loopdelivery".ends_with(before))
 }

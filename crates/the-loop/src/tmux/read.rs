@@ -18,6 +18,9 @@ pub(super) const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_id
 pub(super) const CLIENT_FORMAT: &str =
     "C\t#{client_readonly}\t#{client_activity}\t#{session_name}\t#{pane_id}";
 
+/// What stands before what a pane shows.
+pub(super) const SCREEN_FORMAT: &str = "S\t#{pane_id}";
+
 /// A pane as tmux numbers it, `%5`. One server gives a number once; another server begins anew, so that it
 /// means something only together with its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,6 +153,16 @@ pub struct View {
 const FRAME: usize = 4;
 
 impl View {
+    /// What a pane shows, when nobody asked who looks at it.
+    pub(super) fn shown(pane: Pane, text: String) -> Self {
+        Self {
+            pane,
+            others_live: false,
+            text,
+            clients: Vec::new(),
+        }
+    }
+
     /// Did somebody who may write use a key in this very pane less than so many seconds ago? (DI-27)
     pub fn is_typed_into(&self, now: Timestamp, quiet_seconds: u32) -> bool {
         let quiet = i64::from(quiet_seconds) * 1000;
@@ -247,6 +260,27 @@ pub(super) fn read_view(text: &str, spot: &Spot) -> Option<View> {
         pane,
         text: rest.to_owned(),
     })
+}
+
+/// What panes show, each behind a line of its own that names it. Captured text holds no tabs, so that it
+/// cannot look like one.
+pub(super) fn read_screens(text: &str) -> BTreeMap<PaneId, String> {
+    let mut screens: BTreeMap<PaneId, String> = BTreeMap::new();
+    let mut current = None;
+    for line in text.split_inclusive('\n') {
+        let begins = line.trim_end_matches('\n').strip_prefix("S\t");
+        match (begins.and_then(PaneId::parse), current) {
+            (Some(pane), _) => {
+                current = Some(pane);
+                screens.insert(pane, String::new());
+            }
+            (None, Some(pane)) => screens.entry(pane).or_default().push_str(line),
+            (None, None) => {}
+        }
+    }
+    // The last one may have been cut off before its text.
+    screens.retain(|_, text| !text.is_empty());
+    screens
 }
 
 struct Attached {
@@ -366,5 +400,20 @@ mod tests {
             ..spot
         };
         assert_eq!(read_view(text, &gone), None);
+    }
+
+    #[test]
+    fn di31_what_several_panes_show_is_told_apart() {
+        let text = "S\t%3\nfirst row\n\nS\t%12\nS\t is text, and P\tloop-a\n";
+        let screens = read_screens(text);
+        let shown = |id: u32| screens.get(&PaneId(id)).map(String::as_str);
+        assert_eq!(shown(3), Some("first row\n\n"));
+        assert_eq!(shown(12), Some("S\t is text, and P\tloop-a\n"));
+        assert_eq!(read_screens(""), BTreeMap::new());
+        assert_eq!(
+            read_screens("S\t%3\n"),
+            BTreeMap::new(),
+            "it went away before its text"
+        );
     }
 }

@@ -11,6 +11,7 @@
 mod attach;
 mod attached;
 mod control;
+mod crowd;
 mod harness;
 mod hold;
 mod http;
@@ -25,6 +26,10 @@ mod restart;
 mod rig;
 mod roll;
 mod root;
+mod scripted;
 mod secret;
+mod seed004;
+mod shown;
+mod steps;
 mod text;
 mod wrapper;

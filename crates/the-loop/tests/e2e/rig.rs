@@ -203,12 +203,15 @@ impl Rig {
         }
     }
 
+    /// Has the daemon ended by another's doing?
+    pub fn is_over(&self) -> bool {
+        let over = self.daemon().as_mut().map(Child::try_wait);
+        over.unwrap().unwrap().is_some()
+    }
+
     /// Waits until the daemon has ended by another's doing.
     pub fn ended(&self) {
-        self.until("the end of the daemon", || {
-            let over = self.daemon().as_mut().map(Child::try_wait);
-            over.unwrap().unwrap().map(|_| ())
-        });
+        self.until("the end of the daemon", || self.is_over().then_some(()));
         self.kill();
     }
 

@@ -167,8 +167,9 @@ impl Panes {
         };
         let adapter = self.adapters.named(&record.harness);
         let mut seen = observed(desk, adapter.as_ref(), slug, record, title.as_deref(), None);
-        // A question before the first hook shows on the screen alone.
-        if seen.is_none()
+        // A question before the first hook shows on the screen alone, and of some harnesses every one.
+        let by_screen = adapter.as_ref().is_some_and(Adapter::is_told_by_screen);
+        if (seen.is_none() || by_screen)
             && let (Some(target), Some(pane)) = (record.target(), pane)
         {
             let server = self.server(record);
