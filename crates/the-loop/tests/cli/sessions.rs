@@ -209,13 +209,21 @@ fn se30_attach_prints_the_exact_target_of_what_lives() {
     let watch = home.ok(&["sessions", "attach", "-r", ITEM, "--print"]);
     assert!(watch.contains(" attach -r -t ="), "{watch}");
     let mut inside = home.command();
-    let tmux = format!("/tmp/x/{},1,0", home.socket());
+    let tmux = format!(
+        "{}/tmux-7/{},1,0",
+        home.path("tmux").display(),
+        home.socket()
+    );
     let switched = super::home::ran(
         inside
             .env("TMUX", tmux)
             .args(["sessions", "attach", ITEM, "--print", "--format", "json"]),
     );
     assert!(switched.out.contains("switch-client"), "{}", switched.out);
+    let piped = home.run(&["sessions", "attach", ITEM]);
+    assert_eq!(piped.code, 1);
+    let words = format!("error: this is no terminal\nhint: {}", command.trim_end());
+    assert!(piped.err.starts_with(&words), "{}", piped.err);
 }
 
 #[test]
