@@ -29,6 +29,8 @@ pub struct Meta {
     pub inode: u64,
     /// Last change, Unix milliseconds.
     pub modified_ms: i64,
+    /// When it was made, Unix milliseconds; `None` where the file system does not tell.
+    pub created_ms: Option<i64>,
 }
 
 /// Kind of a directory entry.
@@ -338,6 +340,10 @@ impl Disk for OsDisk {
             uid: found.uid(),
             inode: found.ino(),
             modified_ms: found.mtime() * 1000 + found.mtime_nsec() / 1_000_000,
+            created_ms: found.created().ok().and_then(|at| {
+                let since = at.duration_since(std::time::UNIX_EPOCH).ok()?;
+                i64::try_from(since.as_millis()).ok()
+            }),
         }))
     }
 

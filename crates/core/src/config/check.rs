@@ -83,7 +83,16 @@ struct Checker {
 fn shown(parts: &[String]) -> String {
     parts
         .iter()
-        .fold(String::new(), |path, part| join(&path, &key_part(part)))
+        .fold(String::new(), |path, part| join(&path, &shown_part(part)))
+}
+
+/// A name, with the number of an entry where it is a list's.
+fn shown_part(part: &str) -> String {
+    let entry = part.strip_suffix(']').and_then(|p| p.rsplit_once('['));
+    match entry.filter(|(_, index)| index.parse::<usize>().is_ok()) {
+        Some((name, index)) => format!("{}[{index}]", key_part(name)),
+        None => key_part(part),
+    }
 }
 
 /// A whole number in digits, however long.
@@ -178,6 +187,9 @@ impl Checker {
                 },
                 Value::Map(members),
             ) => Some(self.free_map(path, keys, value, *max, members)),
+            (Kind::Rows { keys, max }, Value::List(items)) => {
+                Some(self.rows(path, &member.name, *keys, *max, items))
+            }
             (_, Value::Null) => {
                 self.nothing(path, key, member.pos);
                 None
@@ -256,6 +268,7 @@ impl Checker {
                 | Kind::Path { .. }
                 | Kind::List(_)
                 | Kind::Map { .. }
+                | Kind::Rows { .. }
                 | Kind::Section(_),
                 _,
             ) => {
@@ -313,6 +326,47 @@ impl Checker {
         Json::Array(out)
     }
 
+    /// A list of mappings.
+    fn rows(
+        &mut self,
+        path: &[String],
+        name: &str,
+        keys: fn() -> Vec<Key>,
+        max: usize,
+        items: &[Node],
+    ) -> Json {
+        if let Some(extra) = items.get(max) {
+            let path = shown(path);
+            let message = format!(
+                "`{path}` must have at most {max} entries, found {}",
+                items.len()
+            );
+            self.problems.push(Problem::at(extra.pos, &path, message));
+        }
+        let mut out = Vec::new();
+        for (index, item) in items.iter().take(max).enumerate() {
+            let mut inner = path.to_vec();
+            if let Some(last) = inner.last_mut() {
+                *last = format!("{last}[{index}]");
+            }
+            self.positions.insert(shown(&inner), item.pos);
+            match &item.value {
+                Value::Map(members) => {
+                    out.push(Json::Object(self.section(&inner, &keys(), members)));
+                }
+                Value::Null
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Number(..)
+                | Value::Text(_)
+                | Value::List(_) => {
+                    self.wrong_type(&shown(&inner), name, &Kind::Section(keys), item);
+                }
+            }
+        }
+        Json::Array(out)
+    }
+
     /// A mapping whose names are the operator's own.
     fn free_map(
         &mut self,
@@ -359,6 +413,7 @@ impl Checker {
                 }
             };
             if let Some(checked) = checked {
+                self.positions.insert(shown(&inner), member.pos);
                 out.insert(member.name.clone(), checked);
             }
         }

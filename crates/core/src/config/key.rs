@@ -80,6 +80,13 @@ pub enum Kind {
         /// How many there may be.
         max: usize,
     },
+    /// A list of mappings with fixed keys.
+    Rows {
+        /// What each one holds.
+        keys: fn() -> Vec<Key>,
+        /// How many there may be.
+        max: usize,
+    },
     /// A mapping with fixed keys.
     Section(fn() -> Vec<Key>),
 }
@@ -150,6 +157,11 @@ pub fn rows(prefix: &str, keys: &[Key]) -> Vec<KeyRow> {
                 ..
             } => {
                 let inside = rows(&format!("{path}.<{name}>"), &inner());
+                out.push(KeyRow { path, key: *key });
+                out.extend(inside);
+            }
+            Kind::Rows { keys, .. } => {
+                let inside = rows(&format!("{path}[]"), &keys());
                 out.push(KeyRow { path, key: *key });
                 out.extend(inside);
             }

@@ -81,6 +81,15 @@ impl Settings {
         routing.prompt_template = base(&routing.prompt_template);
         routing.spawn_prompt_template = base(&routing.spawn_prompt_template);
         routing.workspace.root = base(&routing.workspace.root);
+        for harness in routing.harnesses.values_mut() {
+            let by_file = harness.session_id == Some(super::SessionIdBy::File);
+            let pattern = harness.session_id_pattern.as_mut().filter(|_| by_file);
+            // A path that begins with a word to be filled in is absolute once that is done.
+            let places = pattern.into_iter().chain(harness.transcript.as_mut());
+            for place in places.filter(|place| !place.starts_with('{')) {
+                *place = base(place);
+            }
+        }
         let mut seen = std::collections::BTreeSet::new();
         routing
             .authorized_users

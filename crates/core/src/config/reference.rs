@@ -105,6 +105,7 @@ fn type_words(key: &Key) -> String {
             };
             format!("mapping, at most {max}: {} → {value}", keys.words)
         }
+        Kind::Rows { max, .. } => format!("list of mappings, at most {max}"),
         Kind::Section(_) => "mapping".to_owned(),
     }
 }
@@ -179,6 +180,41 @@ integrations:
       ghe.corp.example: file:///srv/mirror/{owner}/{repo}.git
       github.com/octo/repo: ssh://git@mirror.example/octo/repo.git
 ```
+
+An agent of your own. The program calls `the-loop hook` when it takes a prompt and when its turn ends; what a harness
+cannot show is left out, and `sessions list` marks one that cannot prove that it took a prompt with `*`:
+
+```yaml
+version: {version}
+routing:
+  authorizedUsers: [octocat]
+  defaultHarness: claude
+  repoHarness:
+    octo/tools: helper
+  harnesses:
+    helper:
+      command: helper
+      spawn: [--session, "{session_id}"]
+      resume: [--continue, "{session_id}"]
+      promptArgs: ["{prompt}"]
+      sessionId: assigned
+      signals:
+        ready: hook:Ready
+        working: hook:Taken
+        idle: hook:Done
+      confirm: hook:Taken
+      composerEmpty: '^> $'
+      dialogs:
+        - name: permission
+          screen: 'Allow this\? \[y/n\]'
+      env:
+        HELPER_COLOR: "0"
+    claude:
+      submitDelayMs: 200
+```
+
+The harness of a new session is the one that `sessions start --harness` names, else the one of the ticket's label
+`harness:NAME`, else that of `repoHarness`, else `defaultHarness`.
 
 The file is checked strictly: an unknown key, a value of another type or out of range, a key given twice are errors,
 each with its line and column, and nothing starts. `the-loop config check` lists all of them, `the-loop config show

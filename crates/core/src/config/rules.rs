@@ -1,5 +1,7 @@
 //! What is looked at across keys: faults (CF-13) and warnings (CF-14).
 
+mod harnesses;
+
 use std::collections::BTreeMap;
 
 use super::node::Pos;
@@ -30,9 +32,9 @@ fn folded(keyword: &str) -> String {
 
 /// Faults across keys (CF-13).
 pub(super) fn problems(settings: &Settings, positions: &BTreeMap<String, Pos>) -> Vec<Problem> {
+    let mut out = harnesses::problems(settings, positions);
     let keywords = settings.routing.control.keywords.named();
     let path = |name: &str| format!("routing.control.keywords.{name}");
-    let mut out = Vec::new();
     for (index, (name, keyword)) in keywords.iter().enumerate() {
         let fold = folded(keyword);
         let same = keywords[..index]

@@ -58,6 +58,11 @@ fn property(key: &Key, default: &Json) -> Json {
         Kind::Map {
             keys, value, max, ..
         } => map(&keys, value, max),
+        Kind::Rows { keys, max } => json!({
+            "type": "array",
+            "maxItems": max,
+            "items": object(&keys(), &Json::Null),
+        }),
         Kind::Section(inner) => object(&inner(), default),
     };
     let Json::Object(mut value) = value else {

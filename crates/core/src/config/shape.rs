@@ -179,12 +179,38 @@ pub const GITHUB_EVENT: Shape = Shape {
     pattern: None,
     choices: GITHUB_EVENTS,
 };
-/// The name of a harness of this release.
+/// The name of a harness; which there are is looked at across keys.
 pub const HARNESS: Shape = Shape {
-    words: "the name of a harness: claude or demo",
-    fits: |s| HARNESSES.contains(&s),
-    pattern: Some("^(claude|demo)$"),
-    choices: HARNESSES,
+    words: "a name of small letters, digits and \"-\", beginning with a letter, of at most 32 characters",
+    fits: |s| {
+        s.len() <= 32
+            && s.bytes().next().is_some_and(|b| b.is_ascii_lowercase())
+            && s.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    },
+    pattern: Some("^[a-z][a-z0-9-]{0,31}$"),
+    choices: &[],
+};
+/// `OWNER/REPO` or `HOST/OWNER/REPO`.
+pub const ANY_REPO: Shape = Shape {
+    words: "OWNER/REPO or HOST/OWNER/REPO",
+    fits: |s| matches!(s.split('/').count(), 2 | 3) && RepoRef::parse(s).is_ok(),
+    pattern: Some("^[^/]+/[^/]+(/[^/]+)?$"),
+    choices: &[],
+};
+/// A variable that a harness may be given: none of our own.
+pub const PANE_VARIABLE: Shape = Shape {
+    words: "the name of a variable that does not begin with THE_LOOP_",
+    fits: |s| super::envfile::is_name(s) && !s.starts_with("THE_LOOP_"),
+    pattern: Some("^(?!THE_LOOP_)[A-Za-z_][A-Za-z0-9_]*$"),
+    choices: &[],
+};
+/// The value of a variable.
+pub const VALUE: Shape = Shape {
+    words: "text without a NUL",
+    fits: |s| !s.contains('\0'),
+    pattern: None,
+    choices: &[],
 };
 
 /// The reactions that GitHub has.
@@ -204,8 +230,8 @@ pub const GITHUB_EVENTS: &[&str] = &[
     "check_suite",
     "status",
 ];
-/// The harnesses of this release.
-pub const HARNESSES: &[&str] = &["claude", "demo"];
+/// The harnesses of this release, by name.
+pub const HARNESSES: &[&str] = &["claude", "cursor", "demo"];
 
 fn one_line(text: &str) -> bool {
     !text.contains(['\0', '\n', '\r'])

@@ -95,6 +95,7 @@ pub fn obvious_fix(name: &str, kind: &Kind, node: &Node) -> Option<String> {
             | Kind::Choice(_)
             | Kind::List(_)
             | Kind::Map { .. }
+            | Kind::Rows { .. }
             | Kind::Section(_),
             _,
         ) => return None,

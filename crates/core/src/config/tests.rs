@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::key::{Kind, Live, PathFrom};
+use super::key::{KeyRow, Kind, Live, PathFrom};
 use super::node::Value;
 use super::paths::{Places, is_git_url};
 use super::*;
@@ -98,6 +98,29 @@ fn documented() -> Vec<(&'static str, Json, Live)> {
         ("routing.workspace.defaultHost", json!("github.com"), Yes),
         ("routing.workspace.keepCheckoutOnClose", json!(false), Yes),
         ("routing.workspace.gitBinary", json!("git"), Start),
+        ("routing.repoHarness", json!({}), Yes),
+        ("routing.harnesses", json!({}), New),
+        ("routing.harnesses.<name>.command", Json::Null, New),
+        ("routing.harnesses.<name>.versionArgs", Json::Null, New),
+        ("routing.harnesses.<name>.spawn", Json::Null, New),
+        ("routing.harnesses.<name>.resume", Json::Null, New),
+        ("routing.harnesses.<name>.promptArgs", Json::Null, New),
+        ("routing.harnesses.<name>.sessionId", Json::Null, New),
+        ("routing.harnesses.<name>.sessionIdPattern", Json::Null, New),
+        ("routing.harnesses.<name>.signals.ready", Json::Null, New),
+        ("routing.harnesses.<name>.signals.working", Json::Null, New),
+        ("routing.harnesses.<name>.signals.waiting", Json::Null, New),
+        ("routing.harnesses.<name>.signals.idle", Json::Null, New),
+        ("routing.harnesses.<name>.confirm", Json::Null, New),
+        ("routing.harnesses.<name>.transcript", Json::Null, New),
+        ("routing.harnesses.<name>.composerEmpty", Json::Null, New),
+        ("routing.harnesses.<name>.dialogs", Json::Null, New),
+        ("routing.harnesses.<name>.dialogs[].name", Json::Null, New),
+        ("routing.harnesses.<name>.dialogs[].screen", Json::Null, New),
+        ("routing.harnesses.<name>.inlineMaxLines", Json::Null, New),
+        ("routing.harnesses.<name>.inlineMaxChars", Json::Null, New),
+        ("routing.harnesses.<name>.submitDelayMs", Json::Null, New),
+        ("routing.harnesses.<name>.env", Json::Null, New),
         ("routing.harnessArgs", json!({}), New),
         ("routing.harnessTrust.enabled", json!(true), New),
         ("routing.harnessTrust.scope", json!("workspace-root"), New),
@@ -148,7 +171,9 @@ fn cf44_every_key_has_its_documented_default_and_live_class() {
         let row = row.unwrap_or_else(|| panic!("{path} is not in the types"));
         assert_eq!(row.key.live, live, "{path}");
         let pointer = format!("/{}", path.replace('.', "/"));
-        assert_eq!(defaults.pointer(&pointer), Some(&default), "{path}");
+        // What is below a free name has no default of its own in the document.
+        let found = defaults.pointer(&pointer).unwrap_or(&Json::Null);
+        assert_eq!(found, &default, "{path}");
     }
     let known: BTreeSet<&str> = documented().iter().map(|(path, ..)| *path).collect();
     for row in &rows {
@@ -168,7 +193,11 @@ fn cf44_every_key_has_its_documented_default_and_live_class() {
 #[test]
 fn cf43_every_default_fits_its_own_row() {
     let defaults = serde_json::to_value(Settings::default()).unwrap();
+    let below_a_free_name = |row: &KeyRow| row.path.contains('<');
     for row in Settings::rows() {
+        if below_a_free_name(&row) {
+            continue;
+        }
         let value = defaults.pointer(&format!("/{}", row.path.replace('.', "/")));
         let value = value.unwrap_or_else(|| panic!("{} is not in the settings", row.path));
         let text = || value.as_str().unwrap_or_else(|| panic!("{}", row.path));
@@ -189,6 +218,7 @@ fn cf43_every_default_fits_its_own_row() {
                     .iter()
                     .all(|item| item.as_str().is_some_and(shape.fits))
             }),
+            Kind::Rows { .. } => value.is_array(),
             Kind::Map { .. } | Kind::Section(_) => value.is_object(),
         };
         assert!(fits, "{}: {value}", row.path);

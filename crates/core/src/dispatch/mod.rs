@@ -12,11 +12,14 @@ mod words;
 
 pub use words::{
     Adoption, Alive, Cleared, Confirmation, Effect, HoldReason, Journaled, Launch, Launched, Made,
-    Observed, Readiness, Seen, Sent, SpawnFailure, Step, Trouble, Verdict,
+    Observed, Readiness, Seen, Sent, SpawnFailure, Step, Trouble, Unproven, Verdict,
 };
 
 use crate::limits::DISPATCH_STEPS_MAX;
 use crate::probe::{Clearance, Moment, TmuxState, clearance};
+
+/// Effects from a look at a live session to the second confirmation.
+const PASTE_STEPS: usize = 5;
 
 /// What the machine has to know before its first step. Admission (guards, control, limits) is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +28,9 @@ pub struct Facts {
     pub known: Known,
     /// Is there a prompt to carry? Bringing sessions back at the daemon's start carries none (DI-24).
     pub has_prompt: bool,
+    /// Does a launch carry the prompt as its last argument? Else it is pasted when the harness is ready
+    /// (DI-25).
+    pub carries: bool,
 }
 
 /// What the session record says about the item.
@@ -253,6 +259,7 @@ impl Dispatch {
                 self.ask(Phase::SubmittingAgain, Effect::SubmitAgain)
             }
             Confirmation::Silent { in_composer } => self.done(Verdict::Unconfirmed { in_composer }),
+            Confirmation::Unproven(why) => self.done(Verdict::Unproven(why)),
             Confirmation::Interrupted => self.done(Verdict::Interrupted),
         }
     }
@@ -395,13 +402,20 @@ impl Dispatch {
     }
 
     fn awaiting_ready(&mut self, readiness: Readiness) -> Step {
+        let pasted = self.facts.has_prompt && !self.facts.carries;
         match readiness {
-            Readiness::Ready if self.facts.has_prompt => {
+            Readiness::Ready if self.facts.has_prompt && self.facts.carries => {
                 self.ask(Phase::ConfirmingFirst, Effect::Confirm)
+            }
+            // After a collision there are too few steps left to see the paste through: the next look
+            // finds a live session.
+            Readiness::Ready if pasted && self.steps + PASTE_STEPS <= DISPATCH_STEPS_MAX => {
+                self.found_live()
             }
             Readiness::Ready => self.done(Verdict::BroughtBack {
                 launch: self.launch,
             }),
+            Readiness::NotReady(reason) if pasted => self.done(Verdict::Held(reason)),
             Readiness::NotReady(reason) => self.done(Verdict::FirstPromptWaits {
                 reason,
                 launch: self.launch,
@@ -420,6 +434,7 @@ impl Dispatch {
             }),
             // An argument is never in the composer as ours to submit: it stays pasted and is examined.
             Confirmation::Silent { in_composer } => self.done(Verdict::Unconfirmed { in_composer }),
+            Confirmation::Unproven(why) => self.done(Verdict::Unproven(why)),
             Confirmation::Interrupted => self.done(Verdict::Interrupted),
         }
     }

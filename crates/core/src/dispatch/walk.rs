@@ -30,6 +30,8 @@ fn answers(effect: Effect) -> Vec<Seen> {
             Confirmation::By(By::Transcript),
             Confirmation::Silent { in_composer: true },
             Confirmation::Silent { in_composer: false },
+            Confirmation::Unproven(Unproven::NoConfirmation),
+            Confirmation::Unproven(Unproven::ScreenSeen),
             Confirmation::Interrupted,
         ]
         .map(Seen::Confirm)
@@ -75,20 +77,16 @@ fn made() -> [Made; 5] {
 
 fn beginnings() -> Vec<Facts> {
     let mut all = Vec::new();
-    for has_prompt in [false, true] {
-        all.push(Facts {
-            known: Known::Nobody,
+    for (has_prompt, carries) in [(false, true), (true, true), (true, false)] {
+        let facts = |known| Facts {
+            known,
             has_prompt,
-        });
+            carries,
+        };
+        all.push(facts(Known::Nobody));
         for resumable in [false, true] {
-            all.push(Facts {
-                known: Known::Starting { resumable },
-                has_prompt,
-            });
-            all.push(Facts {
-                known: Known::Session { resumable },
-                has_prompt,
-            });
+            all.push(facts(Known::Starting { resumable }));
+            all.push(facts(Known::Session { resumable }));
         }
     }
     all
@@ -196,10 +194,36 @@ fn di10_p2_one_paste_at_most_and_never_after_a_launch_that_carries_it() {
         let carried = path
             .iter()
             .position(|(_, s)| *s == Seen::Launch(Launched::Made));
-        if carried.is_some() && facts.has_prompt {
+        if carried.is_some() && facts.has_prompt && facts.carries {
             assert_eq!(pastes, 0, "{facts:?} {path:?}");
         }
     });
+}
+
+#[test]
+fn di25_a_prompt_that_the_launch_did_not_carry_is_pasted_into_a_ready_harness_or_stays_queued() {
+    let mut pasted = 0;
+    every_path(|facts, path, verdict| {
+        let ready = path.iter().position(|(e, _)| *e == Effect::AwaitReady);
+        let Some(ready) = ready.filter(|_| facts.has_prompt && !facts.carries) else {
+            return;
+        };
+        let sent = path.iter().position(|(e, _)| *e == Effect::Send);
+        pasted += usize::from(sent.is_some());
+        match path[ready].1 {
+            Seen::Ready(Readiness::Ready) => assert!(sent.is_none_or(|sent| sent > ready)),
+            _ => assert_eq!(sent, None, "{path:?}"),
+        }
+        // Nothing was sent, so nothing may be waited for.
+        if sent.is_none() {
+            let waits = matches!(
+                verdict,
+                Verdict::FirstPromptWaits { .. } | Verdict::Unconfirmed { .. }
+            );
+            assert!(!waits, "{facts:?} {path:?} {verdict:?}");
+        }
+    });
+    assert!(pasted > 0);
 }
 
 #[test]
@@ -228,6 +252,15 @@ fn p3_confirmed_only_on_the_harness_evidence() {
                 Some(Seen::Confirm(Confirmation::By(by))),
                 "{facts:?} {path:?}"
             );
+        }
+    });
+}
+
+#[test]
+fn di29_what_proves_nothing_never_ends_as_confirmed() {
+    every_path(|facts, path, verdict| {
+        if let Some((_, Seen::Confirm(Confirmation::Unproven(why)))) = path.last() {
+            assert_eq!(verdict, Verdict::Unproven(*why), "{facts:?} {path:?}");
         }
     });
 }
@@ -281,6 +314,7 @@ fn di10_an_answer_nobody_asked_for_is_a_defect_and_no_panic() {
     let (mut machine, _) = Dispatch::begin(Facts {
         known: Known::Nobody,
         has_prompt: true,
+        carries: true,
     });
     assert_eq!(
         machine.step(Seen::Send(Sent::Submitted)),

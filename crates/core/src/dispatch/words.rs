@@ -148,8 +148,29 @@ pub enum Confirmation {
         /// Our text still stands in the composer.
         in_composer: bool,
     },
+    /// The harness cannot show that it took it: this is all that will ever be known (DI-29).
+    Unproven(Unproven),
     /// A stop of the daemon or a verb that ends things came between.
     Interrupted,
+}
+
+/// Why a submitted prompt stays `pasted` for good (DI-29).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unproven {
+    /// The harness shows nothing.
+    NoConfirmation,
+    /// The screen showed what is a hint and no proof.
+    ScreenSeen,
+}
+
+impl Unproven {
+    /// The word in the inbox and in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoConfirmation => "no-confirmation",
+            Self::ScreenSeen => "screen-seen",
+        }
+    }
 }
 
 /// Outcome of a preparation.
@@ -402,6 +423,8 @@ pub enum Verdict {
         /// Our text still stands in the composer after a second submit.
         in_composer: bool,
     },
+    /// Submitted to a harness that cannot show more: `pasted` is its end.
+    Unproven(Unproven),
     /// Pasted, not submitted; ours to submit or clear once the dialog is answered (DI-28).
     LeftInComposer(HoldReason),
     /// The paste got no answer: it may or may not be there.

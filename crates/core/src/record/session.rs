@@ -41,6 +41,8 @@ pub struct SessionRecord {
     pub workspace: Option<WorkspaceRecord>,
     /// What is being tried; only while `starting`.
     pub spawn: Option<SpawnIntent>,
+    /// When the process in the pane was launched: what is older is none of its doing (DI-33).
+    pub launched_at: Option<Timestamp>,
     /// Process id of the pane's leader (DI-13).
     pub pid: Option<i32>,
     /// When that process started, in clock ticks since boot, so that a reused id is noticed.
@@ -136,6 +138,7 @@ impl SessionRecord {
             url: item.url(),
             workspace: None,
             spawn: None,
+            launched_at: None,
             pid: None,
             pid_start_time: None,
             pull_requests: Vec::new(),
@@ -185,6 +188,7 @@ impl SessionRecord {
             url: fields.owned("url")?,
             workspace: read_workspace(fields)?,
             spawn: read_spawn(fields)?,
+            launched_at: fields.time("launchedAt")?,
             pid,
             pid_start_time: fields.integer("pidStartTime")?,
             pull_requests,
@@ -276,6 +280,13 @@ impl SessionRecord {
             let merged = self.spawn.as_ref().map(|s| put_spawn(&map, s));
             set_or_drop(&mut map, "spawn", merged);
         }
+        if new(|a, b| a.launched_at == b.launched_at) {
+            set_or_drop(
+                &mut map,
+                "launchedAt",
+                self.launched_at.map(Timestamp::millis),
+            );
+        }
         if new(|a, b| a.pid == b.pid) {
             set_or_drop(&mut map, "pid", self.pid);
         }
@@ -307,6 +318,12 @@ impl SessionRecord {
     /// The conversation id, when one is recorded that may reach an argument list.
     pub fn conversation(&self) -> Option<HarnessSessionId> {
         HarnessSessionId::parse(&self.harness_session_id)
+    }
+
+    /// When the process now in the pane was launched, or some time before where that is not known.
+    pub fn launch_began_at(&self) -> Timestamp {
+        let intent = self.spawn.as_ref().map(|spawn| spawn.at);
+        self.launched_at.or(intent).unwrap_or(self.created_at)
     }
 
     /// The recorded tmux session, when one is recorded whose name is of our shape (ST-7).

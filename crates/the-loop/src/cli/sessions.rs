@@ -1,5 +1,7 @@
 //! `sessions` (SE-27 to SE-33).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::redact::visible;
@@ -187,6 +189,15 @@ fn list(cx: &mut Context, query: &SessionQuery, dirs: &Dirs) -> Ended {
     if rows.is_empty() {
         cx.out.aside("(no sessions registered)");
     }
+    let mut said = BTreeSet::new();
+    for line in &found.lines {
+        let harness = line.record.as_ref().map(|record| record.harness.as_str());
+        if let Some(harness) = harness.filter(|name| said.insert(*name)) {
+            for cannot in &line.cannot {
+                cx.out.note(format!("{harness}: {}", visible(cannot)));
+            }
+        }
+    }
     Ok(Exit::OK)
 }
 
@@ -278,6 +289,10 @@ fn bind(cx: &mut Context, asked: &Registration, dirs: &Dirs) -> Ended {
         cx.out.warning(visible(warning));
     }
     let record = &bound.record;
+    for cannot in &bound.cannot {
+        cx.out
+            .note(format!("{}: {}", record.harness, visible(cannot)));
+    }
     if cx.out.json_wanted() {
         let mut value = serde_json::json!({ "ref": record.item, "replaced": bound.replaced });
         for (name, field) in record.to_map() {

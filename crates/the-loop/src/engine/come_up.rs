@@ -198,6 +198,7 @@ impl Performer<'_> {
                 .as_ref()
                 .is_some_and(|job| self.evidence(job).is_some());
             if took_it || lock(&self.agent).state(now, None).takes_input() {
+                self.learn();
                 return self.ready();
             }
             if self.has_ended() {
@@ -209,6 +210,7 @@ impl Performer<'_> {
             }
             if self.clock().is_over(&looked) {
                 looked = self.clock().deadline(LOOK);
+                self.learn();
                 if let Ok(Some(view)) = self.view() {
                     let state = lock(&self.agent).state(now, Some(&view));
                     if state.takes_input() {

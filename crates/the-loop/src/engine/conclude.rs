@@ -2,10 +2,10 @@
 
 use the_loop_core::confirm::By;
 use the_loop_core::delivery::{Effect, State};
-use the_loop_core::dispatch::{HoldReason, SpawnFailure, Trouble, Verdict};
+use the_loop_core::dispatch::{HoldReason, SpawnFailure, Trouble, Unproven, Verdict};
 use the_loop_core::event::{
     ConfirmedBy as ByWord, ControlEffect, DispatchDropReason, DispatchVia, LogEvent, ReactionState,
-    SucceededState, UncertainNext, UncertainReason, UnconfirmedNext,
+    SucceededReason, SucceededState, UncertainNext, UncertainReason, UnconfirmedNext,
 };
 use the_loop_core::ids::ItemKey;
 use the_loop_core::limits::RECENT_DELIVERIES_MAX;
@@ -62,6 +62,7 @@ impl Engine {
                 }
                 self.confirmed(held, &gathered, &job, by)
             }
+            Verdict::Unproven(why) => self.unproven(held, &gathered, &job, why),
             Verdict::Unconfirmed { in_composer } => {
                 let next = if in_composer {
                     UnconfirmedNext::Operator
@@ -124,9 +125,9 @@ impl Engine {
                 );
                 Progress::Again
             }
-            Verdict::BroughtBack { .. } | Verdict::AlreadyLive | Verdict::Interrupted => {
-                Progress::Wait
-            }
+            // What waits is pasted at the next look.
+            Verdict::BroughtBack { .. } => Progress::Again,
+            Verdict::AlreadyLive | Verdict::Interrupted => Progress::Wait,
             Verdict::GaveWay => {
                 self.roll_back(&performer);
                 Progress::Wait
@@ -138,6 +139,43 @@ impl Engine {
                 );
                 Progress::Wait
             }
+        }
+    }
+
+    /// It was submitted to a harness that cannot show more (DI-29): `pasted` is the end.
+    pub(super) fn unproven(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        job: &Job,
+        why: Unproven,
+    ) -> Progress {
+        let now = self.world().clock.now();
+        self.remember_delivery(held, gathered, job, now);
+        self.emit(LogEvent::DispatchSucceeded {
+            work_item: gathered.item.clone(),
+            endpoint: None,
+            harness: gathered
+                .record
+                .as_ref()
+                .map(|record| record.harness.clone())
+                .unwrap_or_default(),
+            via: DispatchVia::Tmux,
+            gh_event: job.delivery.event.clone(),
+            delivery_id: job.delivery.delivery_id.clone(),
+            state: SucceededState::Pasted,
+            reason: Some(match why {
+                Unproven::NoConfirmation => SucceededReason::NoConfirmation,
+                Unproven::ScreenSeen => SucceededReason::ScreenSeen,
+            }),
+        });
+        self.command_came_up(held, gathered, job);
+        self.react(job, ReactionState::Completed);
+        lock(&self.0.holds).remove(&job.seq);
+        let over = OutcomeChange::pasted_for_good(why.as_str());
+        match self.change(held, &gathered.key, job, over) {
+            Some(_) => Progress::Again,
+            None => Progress::Wait,
         }
     }
 

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use the_loop_core::config::pattern::Confirms;
 use the_loop_core::confirm::{By, Composer};
 use the_loop_core::delivery::State;
-use the_loop_core::dispatch::{Confirmation, HoldReason, Observed, Sent};
+use the_loop_core::dispatch::{Confirmation, HoldReason, Observed, Sent, Unproven};
 use the_loop_core::event::{LogEvent, SilentNext, UnconfirmedNext};
 use the_loop_core::time::Timestamp;
 
+use super::agent::screen;
 use super::item::Job;
 use super::lock;
-use super::perform::{GLANCE, Performer, WANTED};
+use super::perform::{GLANCE, LOOK, Performer, WANTED};
 use crate::store::inbox::OutcomeChange;
 use crate::tmux::{TmuxError, View};
 
@@ -197,13 +199,26 @@ impl Performer<'_> {
         ));
         let deadline = self.clock().deadline(timeout);
         let mut asked = self.clock().deadline(WANTED);
+        let mut looked = self.clock().deadline(LOOK);
         let began = self.now();
+        let confirms = self.adapter.declaration().confirms.clone();
         loop {
+            if self.clock().is_over(&looked) {
+                looked = self.clock().deadline(LOOK);
+                self.learn();
+                if self.shows(&confirms) {
+                    return Confirmation::Unproven(Unproven::ScreenSeen);
+                }
+            }
             if let Some(by) = self.evidence(&row) {
+                self.learn();
                 if by == By::Transcript {
                     self.hooks_were_silent(began, SilentNext::Transcript);
                 }
                 return Confirmation::By(by);
+            }
+            if confirms == Confirms::Nothing {
+                return Confirmation::Unproven(Unproven::NoConfirmation);
             }
             if self.clock().is_over(&deadline) {
                 break;
@@ -216,7 +231,9 @@ impl Performer<'_> {
             }
             self.clock().wait(GLANCE);
         }
-        self.hooks_were_silent(began, SilentNext::Screen);
+        if confirms.is_proof() {
+            self.hooks_were_silent(began, SilentNext::Screen);
+        }
         let in_composer = match self.view() {
             Ok(Some(view)) => {
                 let now = self.now();
@@ -225,6 +242,20 @@ impl Performer<'_> {
             Ok(None) | Err(()) => false,
         };
         Confirmation::Silent { in_composer }
+    }
+
+    /// Does the screen show the hint that this harness declares?
+    fn shows(&self, confirms: &Confirms) -> bool {
+        match confirms {
+            Confirms::Screen(pattern) => {
+                let view = self.view().ok().flatten();
+                view.is_some_and(|view| {
+                    let now = self.now();
+                    pattern.is_match(&screen(&view, now).text())
+                })
+            }
+            Confirms::Hook(_) | Confirms::Transcript | Confirms::Nothing => false,
+        }
     }
 
     /// An agent that never reported through a hook is told of once: its hooks may not be installed, and

@@ -5,7 +5,7 @@ use std::time::Duration;
 use the_loop_core::config::OnUncertain;
 use the_loop_core::confirm::{self, AgentState, Attempt, Composer, Examined};
 use the_loop_core::delivery::State;
-use the_loop_core::dispatch::{Confirmation, HoldReason, Sent};
+use the_loop_core::dispatch::{Confirmation, HoldReason, Sent, Unproven};
 use the_loop_core::event::{
     ConfirmedBy as ByWord, LogEvent, ResolvedBy, ResolvedOutcome, UncertainNext, UncertainReason,
     UnconfirmedNext,
@@ -69,6 +69,11 @@ impl Engine {
                 )),
             }
         };
+        // What cannot be proved is not examined either: it was pasted, and that is its end.
+        let proves = performer.adapter.declaration().confirms.is_proof();
+        if !proves && job.state == State::Pasted && attempt.evidence.is_none() {
+            return self.unproven(held, gathered, job, Unproven::NoConfirmation);
+        }
         match confirm::examine(&attempt) {
             Examined::Confirmed(by) => self.confirmed(held, gathered, job, by),
             Examined::Submit => self.submit_ours(&mut performer, job, attempt.state),
@@ -123,6 +128,7 @@ impl Engine {
                     };
                     self.confirmed(performer.held, &gathered, &job, by)
                 }
+                Confirmation::Unproven(why) => self.unproven(performer.held, &gathered, job, why),
                 Confirmation::Silent { .. } | Confirmation::Interrupted => Progress::Wait,
             },
             Sent::LeftInComposer(reason) => {

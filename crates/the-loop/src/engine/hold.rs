@@ -160,6 +160,24 @@ impl Engine {
         job: &Job,
         error: &str,
     ) -> Progress {
+        self.give_up(
+            held,
+            gathered,
+            job,
+            error,
+            "no session came up or none took it",
+        )
+    }
+
+    /// As [`Engine::abandon`], with the reason that the ticket is told.
+    pub(super) fn give_up(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        job: &Job,
+        error: &str,
+        reason: &str,
+    ) -> Progress {
         let attempts = job.attempts + 1;
         self.emit(LogEvent::DeliveryAbandoned {
             work_item: gathered.item.clone(),
@@ -181,12 +199,7 @@ impl Engine {
                 | Effect::Close { .. }
                 | Effect::Start { .. } => None,
             };
-            let notice = comment::gave_up(
-                url,
-                attempts,
-                "no session came up or none took it",
-                &job.delivery.delivery_id,
-            );
+            let notice = comment::gave_up(url, attempts, reason, &job.delivery.delivery_id);
             let _ = self.tell(&gathered.item, &notice);
         }
         let change = OutcomeChange::to(State::Abandoned)

@@ -7,7 +7,7 @@ use the_loop_core::control::{Command, ItemState, Keywords, SessionNow, Spoken, s
 use the_loop_core::delivery::{Delivery, Effect, State};
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::ids::{ItemKey, Slug, WorkItemRef};
-use the_loop_core::record::{Control, SessionRecord, TicketState};
+use the_loop_core::record::{Control, SessionRecord, Ticket, TicketState};
 use the_loop_core::route::has_label;
 use the_loop_core::session::SessionStatus;
 
@@ -283,10 +283,7 @@ impl Engine {
             .is_local()
             .then(|| self.0.tickets.get(&gathered.item).ok().flatten())
             .flatten();
-        let labels = match &ticket {
-            Some(ticket) => ticket.labels.clone(),
-            None => delivery.facts.labels.clone().unwrap_or_default(),
-        };
+        let labels = labels_of(ticket.as_ref(), delivery);
         let closed = match &ticket {
             Some(ticket) => ticket.state == TicketState::Closed,
             None => delivery.facts.closed.unwrap_or(false),
@@ -310,6 +307,17 @@ impl Engine {
         }
     }
 
+    /// The labels of the item: its ticket's own where that is kept here, else those that came with the
+    /// delivery.
+    pub(super) fn labels(&self, gathered: &Gathered, delivery: &Delivery) -> Vec<String> {
+        let ticket = gathered
+            .item
+            .is_local()
+            .then(|| self.0.tickets.get(&gathered.item).ok().flatten())
+            .flatten();
+        labels_of(ticket.as_ref(), delivery)
+    }
+
     /// Works one item now, waiting for its lock: for a verb where no daemon holds the root (DI-6).
     pub fn work_now(&self, item: &WorkItemRef) -> Rest {
         self.intake();
@@ -322,6 +330,13 @@ impl Engine {
     pub fn touched(&self, item: &WorkItemRef) {
         lock(&self.0.resting).remove(&item.key());
         self.wake();
+    }
+}
+
+fn labels_of(ticket: Option<&Ticket>, delivery: &Delivery) -> Vec<String> {
+    match ticket {
+        Some(ticket) => ticket.labels.clone(),
+        None => delivery.facts.labels.clone().unwrap_or_default(),
     }
 }
 

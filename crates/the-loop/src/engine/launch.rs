@@ -5,7 +5,7 @@ use the_loop_core::delivery::State;
 use the_loop_core::dispatch::Launch;
 use the_loop_core::event::{DispatchDropReason as DropReason, LogEvent};
 use the_loop_core::guard::AuthorizedUsers;
-use the_loop_core::ids::{HarnessSessionId, TmuxTarget};
+use the_loop_core::ids::TmuxTarget;
 use the_loop_core::prompt::{InlineLimits, Nonce, Occasion, TEMPLATE_BYTES_MAX, Telling, Way};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::session::SessionStatus;
@@ -127,9 +127,7 @@ impl Engine {
         performer: &Performer<'_>,
         job: &Job,
     ) -> Result<String, String> {
-        let occasion = Occasion::Event {
-            thread_moved: self.thread_moved(&performer.gathered),
-        };
+        let occasion = self.occasion_of_paste(performer);
         self.text(
             &performer.gathered,
             &performer.adapter,
@@ -146,18 +144,7 @@ impl Engine {
         job: &Job,
         launch: Launch,
     ) -> Result<String, String> {
-        let had_conversation = performer
-            .before
-            .as_ref()
-            .is_some_and(|before| before.status.is_live() && before.spawn.is_none());
-        let occasion = match launch {
-            Launch::Resume => Occasion::Event {
-                thread_moved: self.thread_moved(&performer.gathered),
-            },
-            Launch::Fresh => Occasion::Spawn {
-                replaces_lost: had_conversation,
-            },
-        };
+        let occasion = self.occasion_of_launch(performer, launch);
         self.text(
             &performer.gathered,
             &performer.adapter,
@@ -165,6 +152,37 @@ impl Engine {
             occasion,
             Way::Argument,
         )
+    }
+
+    fn occasion_of_launch(&self, performer: &Performer<'_>, launch: Launch) -> Occasion {
+        let had_conversation = performer
+            .before
+            .as_ref()
+            .is_some_and(|before| before.status.is_live() && before.spawn.is_none());
+        match launch {
+            Launch::Resume => Occasion::Event {
+                thread_moved: self.thread_moved(&performer.gathered),
+            },
+            Launch::Fresh => Occasion::Spawn {
+                replaces_lost: had_conversation,
+            },
+        }
+    }
+
+    /// A harness whose launch carries no prompt is told by its first paste what a launch would have told
+    /// it, also when that paste came to a later dispatch.
+    fn occasion_of_paste(&self, performer: &Performer<'_>) -> Occasion {
+        let never_told = |record: &SessionRecord| record.recent_deliveries.is_empty();
+        let never_told = performer.gathered.live().is_some_and(never_told);
+        match performer.told_by_launch {
+            Some(launch) => self.occasion_of_launch(performer, launch),
+            None if never_told && !performer.adapter.carries_first_prompt() => Occasion::Spawn {
+                replaces_lost: false,
+            },
+            None => Occasion::Event {
+                thread_moved: self.thread_moved(&performer.gathered),
+            },
+        }
     }
 
     /// Did a pause swallow deliveries since the agent's last prompt? Then it is told to read the thread,
@@ -258,11 +276,10 @@ impl Engine {
         let adapter = self
             .adapters(&gathered.settings)
             .of_argv(self.world(), &argv)?;
-        let id = argv
-            .iter()
-            .zip(argv.iter().skip(1))
-            .find(|(flag, _)| matches!(flag.as_str(), "--session-id" | "--resume"))
-            .and_then(|(_, id)| HarnessSessionId::parse(id))?;
+        let id = adapter.id_in_argv(&argv);
+        if id.is_none() && adapter.assigns_id() {
+            return None;
+        }
         let cwd: Utf8PathBuf = processes.cwd(process.pid)?;
         let now = self.world().clock.now();
         let mut record = SessionRecord::new(
@@ -272,7 +289,7 @@ impl Engine {
             SessionStatus::Active,
             now,
         );
-        id.as_str().clone_into(&mut record.harness_session_id);
+        record.harness_session_id = id.map_or_else(String::new, |id| id.as_str().to_owned());
         record.tmux_target = target.to_string();
         record.tmux_socket = Some(tmux.socket().to_owned());
         Some(record)

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use the_loop_core::delivery::Effect as Deed;
-use the_loop_core::dispatch::{Effect, Seen};
+use the_loop_core::dispatch::{Effect, Launch, Seen};
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
 use super::Engine;
 use super::agent::Agent;
+use super::choose::Choice;
 use super::item::{Gathered, Job};
 use super::slots::Slot;
 use crate::clock::Clock;
@@ -36,6 +36,12 @@ pub(super) struct Performer<'a> {
     pub gathered: Gathered,
     pub job: Option<Job>,
     pub adapter: Adapter,
+    /// Why there is no harness to work with.
+    pub why_none: Option<String>,
+    /// What helps against the error, where that can be told.
+    pub remedy: Option<String>,
+    /// Which conversation was launched in this dispatch, when the launch did not carry the prompt.
+    pub told_by_launch: Option<Launch>,
     pub target: TmuxTarget,
     pub tmux: Tmux,
     pub agent: Arc<Mutex<Agent>>,
@@ -60,19 +66,7 @@ impl<'a> Performer<'a> {
         job: Option<Job>,
     ) -> Self {
         let settings = &gathered.settings;
-        let wanted = job.as_ref().and_then(|row| match &row.delivery.effect {
-            Deed::Start { harness } => harness.clone(),
-            Deed::Text(_) | Deed::Presence | Deed::Notice { .. } | Deed::Close { .. } => None,
-        });
-        let harness = gathered
-            .live()
-            .map(|record| record.harness.clone())
-            .or(wanted)
-            .unwrap_or_else(|| settings.routing.default_harness.clone());
-        let adapters = engine.adapters(settings);
-        let adapter = adapters
-            .named(&harness)
-            .unwrap_or_else(|| Adapter::unknown(&harness));
+        let Choice { adapter, why_none } = engine.choose(&gathered, job.as_ref());
         let tmux = engine.tmux_of(settings, gathered.live());
         let target = Engine::target_of(&gathered);
         let agent = engine.agent(&gathered, &adapter);
@@ -84,6 +78,9 @@ impl<'a> Performer<'a> {
             gathered,
             job,
             adapter,
+            why_none,
+            remedy: None,
+            told_by_launch: None,
             target,
             tmux,
             agent,

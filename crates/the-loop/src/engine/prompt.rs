@@ -115,9 +115,16 @@ impl Engine {
             self.park(&gathered.item, &gathered.settings, &reached);
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
+        let mut gathered = gathered.clone();
+        self.learn_late(held, &mut gathered);
+        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
+        if let Some(why) = performer.why_none.clone() {
+            return self.no_harness(&performer, row, &why);
+        }
         let facts = dispatch::Facts {
-            known: self.known(gathered),
+            known: self.known(&gathered),
             has_prompt: true,
+            carries: performer.adapter.carries_first_prompt(),
         };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {
@@ -130,7 +137,6 @@ impl Engine {
             });
             self.react(row, ReactionState::Started);
         }
-        let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
         let verdict = performer.run(facts);
         self.conclude(performer, verdict)
     }

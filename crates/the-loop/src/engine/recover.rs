@@ -132,9 +132,10 @@ impl Engine {
         let Ok(held) = self.0.locks.item(item, "recover", Patience::none()) else {
             return;
         };
-        let Ok(gathered) = self.gather(&held, item, self.settings()) else {
+        let Ok(mut gathered) = self.gather(&held, item, self.settings()) else {
             return;
         };
+        self.learn_late(&held, &mut gathered);
         if gathered.fault.is_some()
             || gathered
                 .live()
@@ -142,11 +143,16 @@ impl Engine {
         {
             return;
         }
-        let facts = Facts {
-            known: self.known(&gathered),
-            has_prompt: false,
-        };
+        let known = self.known(&gathered);
         let mut performer = Performer::new(self, &held, gathered, None);
+        if performer.why_none.is_some() {
+            return;
+        }
+        let facts = Facts {
+            known,
+            has_prompt: false,
+            carries: performer.adapter.carries_first_prompt(),
+        };
         let verdict = performer.run(facts);
         self.conclude_recovery(&performer, verdict);
     }
@@ -162,6 +168,7 @@ impl Engine {
             Verdict::BroughtBack { .. } | Verdict::AlreadyLive | Verdict::Interrupted => {}
             Verdict::Confirmed { .. }
             | Verdict::Unconfirmed { .. }
+            | Verdict::Unproven(_)
             | Verdict::LeftInComposer(_)
             | Verdict::PasteUnanswered
             | Verdict::Held(_)

@@ -9,7 +9,9 @@ use the_loop_core::probe::ProvedDead;
 use the_loop_core::record::{SessionRecord, SpawnIntent};
 use the_loop_core::session::SessionStatus;
 
+use super::item::Job;
 use super::perform::Performer;
+use crate::harness::program;
 use crate::process::ProcessId;
 use crate::store::inbox::OutcomeChange;
 use crate::tmux::Spawned;
@@ -74,6 +76,7 @@ impl Performer<'_> {
         record.closed_at = None;
         record.pid = None;
         record.pid_start_time = None;
+        record.launched_at = Some(now);
         record.spawn = Some(SpawnIntent {
             at: now,
             delivery_id: self
@@ -109,6 +112,18 @@ impl Performer<'_> {
         Journaled::Written
     }
 
+    /// A pane would say so for a moment and be gone; so it is asked before.
+    fn missing_program(&self) -> Option<String> {
+        let engine = self.engine;
+        let cwd = self
+            .gathered
+            .record
+            .as_ref()
+            .map_or("/", |r| r.cwd.as_str());
+        let env = engine.pane_env(&self.gathered, &self.adapter);
+        program::missing(engine.world(), &self.adapter, &env, Utf8Path::new(cwd))
+    }
+
     /// The id of a new conversation; empty where the harness chooses and we learn (DI-33).
     fn new_conversation(&self) -> String {
         if self.adapter.assigns_id() {
@@ -119,6 +134,14 @@ impl Performer<'_> {
     }
 
     pub(super) fn prepare_harness(&mut self) -> Made {
+        if let Some(missing) = self.missing_program() {
+            let name = self.adapter.name();
+            self.remedy = Some(format!(
+                "install it, or name it in routing.harnesses.{name}.command"
+            ));
+            self.error = Some(missing);
+            return Made::Failed { retry: false };
+        }
         match self.engine.prepare_harness(&self.gathered, &self.adapter) {
             Ok(()) => Made::Ready,
             Err(error) => {
@@ -145,7 +168,11 @@ impl Performer<'_> {
             return Launched::Refused;
         };
         let world = self.engine.world().clone();
-        let argument = match self.job.clone() {
+        let carries = self.adapter.carries_first_prompt();
+        if !carries {
+            self.told_by_launch = Some(launch);
+        }
+        let argument = match self.job.clone().filter(|_| carries) {
             None => None,
             Some(row) => match self.engine.text_as_argument(self, &row, launch) {
                 Ok(text) => Some(text),
@@ -198,12 +225,8 @@ impl Performer<'_> {
             self.forget_launch_file();
             return Launched::Refused;
         }
-        if self
-            .job
-            .as_ref()
-            .is_some_and(|row| row.state == State::Queued)
-            && !self.mark_sending()
-        {
+        let queued = |row: &Job| row.state == State::Queued;
+        if carries && self.job.as_ref().is_some_and(queued) && !self.mark_sending() {
             self.forget_launch_file();
             return Launched::Refused;
         }

@@ -76,6 +76,9 @@ impl Engine {
         };
         let agent = self.agent(&gathered, &adapter);
         let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
+        if pane.is_some() {
+            self.learn_in_passing(found, &adapter, &agent);
+        }
         let now = self.world().clock.now();
         let mut watched = lock(&agent);
         let observation = match pane {

@@ -36,9 +36,9 @@ impl Engine {
                 performer.tmux.kill_command(&performer.target),
                 gathered.item
             )),
+            SpawnFailure::Harness { .. } => performer.remedy.clone(),
             SpawnFailure::Workspace { .. }
             | SpawnFailure::Record
-            | SpawnFailure::Harness { .. }
             | SpawnFailure::Refused
             | SpawnFailure::Unanswered
             | SpawnFailure::DiedAtOnce => None,

@@ -17,6 +17,7 @@ use super::kind::Kind;
 use super::place::Place;
 use super::screen::ScreenView;
 use super::trust::TrustError;
+use super::{declared, glob};
 use crate::world::World;
 
 /// A coding agent that can be hosted. Clones share the declaration.
@@ -91,13 +92,28 @@ pub struct Learning<'a> {
     pub screen: Option<&'a ScreenView>,
     /// The newest conversation id that one of its hooks told since then.
     pub told: Option<&'a HarnessSessionId>,
+    /// Conversations of other sessions: never this one's.
+    pub taken: &'a [HarnessSessionId],
+    /// When other sessions of this harness were launched whose conversation is not known either.
+    pub rivals: &'a [Timestamp],
 }
 
 impl Adapters {
     /// Those that this release knows and those that the settings declare.
     pub fn of(settings: &Settings) -> Self {
-        let _ = settings;
-        Self(Arc::new(Adapter::built_in()))
+        let declared = &settings.routing.harnesses;
+        let mut all = Adapter::built_in();
+        for adapter in &mut all {
+            if let Some(harness) = declared.get(adapter.name()) {
+                *adapter = declared::changed(adapter, harness);
+            }
+        }
+        for (name, harness) in declared {
+            if !all.iter().any(|adapter| adapter.name() == name) {
+                all.push(declared::adapter(name, harness));
+            }
+        }
+        Self(Arc::new(all))
     }
 
     /// By its name in settings and records.
@@ -108,8 +124,12 @@ impl Adapters {
     /// The one whose running program has this command line; `None` when it is none of ours.
     pub fn of_argv(&self, world: &World, argv: &[String]) -> Option<Adapter> {
         let program = Utf8Path::new(argv.first()?);
+        // A script's interpreter stands before it.
+        let heads = || argv.iter().take(2).map(Utf8Path::new);
         let runs = |adapter: &&Adapter| match &adapter.declared.program {
-            Program::Named(name) => program == name || program.file_name() == Some(name.as_str()),
+            Program::Named(name) => {
+                heads().any(|head| head == name || head.file_name() == Some(name.as_str()))
+            }
             Program::Ourselves => {
                 program == world.program && argv.get(1).map(String::as_str) == Some("demo-agent")
             }
@@ -184,6 +204,28 @@ impl Adapter {
             IdSource::Assigned => true,
             IdSource::Learnt | IdSource::File(_) | IdSource::Screen(_) | IdSource::Never => false,
         }
+    }
+
+    /// Is the id of a new conversation learnt from what its harness does?
+    pub fn learns_id(&self) -> bool {
+        match self.declared.session_id {
+            IdSource::Learnt | IdSource::File(_) | IdSource::Screen(_) => true,
+            IdSource::Assigned | IdSource::Never => false,
+        }
+    }
+
+    /// Is it learnt from the screen?
+    pub fn learns_from_screen(&self) -> bool {
+        matches!(self.declared.session_id, IdSource::Screen(_))
+    }
+
+    /// The conversation that a command line of this harness names, where it is one of its declared ones.
+    pub fn id_in_argv(&self, argv: &[String]) -> Option<HarnessSessionId> {
+        let templates = [&self.declared.resume, &self.declared.spawn];
+        templates.into_iter().find_map(|template| {
+            let starts = argv.windows(template.len().max(1));
+            starts.into_iter().find_map(|words| id_in(template, words))
+        })
     }
 
     /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
@@ -292,7 +334,24 @@ impl Adapter {
         place: &Place,
         since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        self.kind.transcript_path(world, place, since)
+        let declared = &self.declared.transcript;
+        if declared.is_empty() {
+            return self.kind.transcript_path(world, place, since);
+        }
+        let id = place.session_id.as_ref().map(HarnessSessionId::as_str);
+        if id.is_none() && declared.contains("{session_id}") {
+            return None;
+        }
+        let values = [
+            ("session_id", id.unwrap_or_default()),
+            ("cwd", glob::literal(&place.cwd)?),
+        ];
+        let pattern = fill(declared, &values);
+        if pattern.contains('*') {
+            glob::newest(&*world.disk, &pattern)
+        } else {
+            Some(pattern.into())
+        }
     }
 
     /// The id of the conversation that the process launched at `since` has begun; `None` while it is
@@ -304,7 +363,8 @@ impl Adapter {
                 let text = learning.screen?.text();
                 HarnessSessionId::parse(pattern.last_group(&text)?)
             }
-            IdSource::File(_) | IdSource::Assigned | IdSource::Never => None,
+            IdSource::File(pattern) => learn_from_file(pattern, learning),
+            IdSource::Assigned | IdSource::Never => None,
         }
     }
 
@@ -320,6 +380,41 @@ impl Adapter {
             }
         }
     }
+}
+
+/// The id that stands in these words where the template has it. Words that are filled in with
+/// something else are passed over.
+fn id_in(template: &[String], words: &[String]) -> Option<HarnessSessionId> {
+    const ID: &str = "{session_id}";
+    let mut id = None;
+    for (template, word) in template.iter().zip(words) {
+        if let Some((before, after)) = template.split_once(ID) {
+            let inner = word.strip_prefix(before)?.strip_suffix(after)?;
+            id = Some(HarnessSessionId::parse(inner)?);
+        } else if !template.contains('{') && template != word {
+            return None;
+        }
+    }
+    id
+}
+
+/// The file that a new conversation has made since the launch, and nobody else's: with another session of
+/// the harness that could have made it too, nothing is learnt until that one is known.
+fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSessionId> {
+    let by_directory = pattern.contains("{cwd}");
+    let cwd = glob::literal(&learning.place.cwd)?;
+    let files = glob::files(&*learning.world.disk, &fill(pattern, &[("cwd", cwd)]));
+    let mut ids = files.into_iter().filter_map(|file| {
+        let created = Timestamp::from_unix_ms(file.created_ms?);
+        let rival = |launched: &Timestamp| *launched <= created;
+        let disputed = !by_directory && learning.rivals.iter().any(rival);
+        let id = HarnessSessionId::parse(&file.star)?;
+        let ours = created >= learning.since && !disputed && !learning.taken.contains(&id);
+        ours.then_some((created, id))
+    });
+    // Two that nobody else has are no answer.
+    let first = ids.next()?;
+    ids.next().is_none().then_some(first.1)
 }
 
 /// Fills in words in braces, each once and from left to right; other braces stay as they are.

@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, demo};
+use super::{claude, cursor, demo};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -30,7 +30,7 @@ pub enum Kind {
     Claude,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
-    /// None: everything about it is declared in the settings.
+    /// None: everything about it is declared, in the settings or beside this.
     Declared,
 }
 
@@ -43,6 +43,11 @@ impl Adapter {
         Self::new(Kind::Claude, claude::declaration())
     }
 
+    /// Cursor's agent: nothing of it needs code.
+    pub fn cursor() -> Self {
+        Self::new(Kind::Declared, cursor::declaration())
+    }
+
     /// The agent in this program.
     pub fn demo() -> Self {
         Self::new(Kind::Demo, demo::declaration())
@@ -50,7 +55,7 @@ impl Adapter {
 
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::demo()]
+        vec![Self::claude(), Self::cursor(), Self::demo()]
     }
 }
 
@@ -67,18 +72,25 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
-            Self::Demo | Self::Declared => Ok(Ok(Vec::new())),
+            Self::Declared => {
+                // A program that takes such settings is told of its hooks and of its mail.
+                let settings = |word: &String| word.contains("{settings_file}");
+                if declared.spawn.iter().chain(&declared.resume).any(settings) {
+                    claude::write_settings(context, &declared.hooks)?;
+                }
+                Ok(Ok(Vec::new()))
+            }
+            Self::Demo => Ok(Ok(Vec::new())),
         }
     }
 
     /// Where its transcript is, before a hook has told.
     pub(super) fn transcript_path(
         self,
-        world: &World,
+        _world: &World,
         place: &Place,
-        since: Timestamp,
+        _since: Timestamp,
     ) -> Option<Utf8PathBuf> {
-        let _ = (world, since);
         match self {
             Self::Claude => claude::transcript_path(place),
             Self::Demo => {
@@ -159,9 +171,9 @@ impl Kind {
     }
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
-    pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
-        let _ = learning;
+    pub(super) fn learn_id(self, _learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
+            // We choose it, or the declaration says where it stands.
             Self::Claude | Self::Demo | Self::Declared => None,
         }
     }

@@ -7,12 +7,16 @@
 
 pub mod adapter;
 pub mod claude;
+pub mod cursor;
 pub mod declaration;
+pub mod declared;
 pub mod demo;
+pub mod glob;
 pub mod hook;
 pub mod kind;
 pub mod pane_exec;
 pub mod place;
+pub mod program;
 pub mod screen;
 pub mod signals;
 pub mod tail;

@@ -9,7 +9,7 @@ use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
 use super::adapter::{Adapter, Learning};
-use super::hook::{HookLine, HookTail};
+use super::hook::{HookLine, HookTail, OPERATOR_RESUME};
 use super::kind::Kind;
 use super::place::Place;
 use super::screen::ScreenView;
@@ -47,6 +47,8 @@ pub struct Watch {
     from_transcript: Option<Observation>,
     from_title: Since,
     from_screen: Since,
+    /// Name of the known dialog that the last look at the screen found.
+    dialog: Option<String>,
 }
 
 /// What a source without times of its own says, since when, and when it began to count.
@@ -90,6 +92,7 @@ impl Watch {
             from_transcript: None,
             from_title: Since::default(),
             from_screen: Since::default(),
+            dialog: None,
         }
     }
 
@@ -104,7 +107,14 @@ impl Watch {
     }
 
     /// The id of the conversation that this process has begun, when it is not known yet and shows now.
-    pub fn learn(&self, world: &World, screen: Option<&ScreenView>) -> Option<HarnessSessionId> {
+    /// `taken` are the conversations of other sessions, `rivals` the launches of those whose is not known.
+    pub fn learn(
+        &self,
+        world: &World,
+        screen: Option<&ScreenView>,
+        taken: &[HarnessSessionId],
+        rivals: &[Timestamp],
+    ) -> Option<HarnessSessionId> {
         if self.place.session_id.is_some() {
             return None;
         }
@@ -114,6 +124,8 @@ impl Watch {
             since: self.launched_at,
             screen,
             told: self.told_id.as_ref(),
+            taken,
+            rivals,
         })
     }
 
@@ -146,6 +158,8 @@ impl Watch {
             self.from_title.note(self.adapter.title_told(title), now);
         }
         if let Some(screen) = screen {
+            let dialog = self.adapter.known_dialog(screen);
+            self.dialog = dialog.map(|dialog| dialog.name.clone());
             self.from_screen.note(self.screen_told(screen), screen.at);
         }
         looked
@@ -184,7 +198,12 @@ impl Watch {
                 self.transcript_is_new = true;
             }
         }
-        if let Some(state) = self.adapter.hook_state(&line) {
+        let state = if line.hook == OPERATOR_RESUME {
+            self.is_barred().then_some(AgentState::Idle)
+        } else {
+            self.adapter.hook_state(&line)
+        };
+        if let Some(state) = state {
             self.from_hooks = Some(Observation {
                 source: ObservationSource::Hook,
                 at: line.at,
@@ -344,6 +363,16 @@ impl Watch {
             newest.state = AgentState::Ready;
         }
         Some(newest)
+    }
+
+    /// The known dialog that it showed when its screen was looked at last (DI-21).
+    pub fn dialog(&self) -> Option<&str> {
+        self.dialog.as_deref()
+    }
+
+    /// Does its last word say that its account may not be used, or has no login (DI-42)?
+    fn is_barred(&self) -> bool {
+        self.state().is_some_and(|seen| seen.state.is_barred())
     }
 
     /// The evidence that this delivery was taken, if there is any (DI-29).

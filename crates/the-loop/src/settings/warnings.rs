@@ -82,16 +82,21 @@ fn is_program(world: &World, path: Option<&str>, program: &str) -> bool {
         .any(|dir| runs(&Utf8Path::new(dir).join(program)))
 }
 
-/// The demo harness is this program itself; the other one is looked up on the `PATH` of panes.
+/// The demo harness is this program itself; another one is looked up on `PATH`, unless its place is
+/// declared.
 fn missing_harness(world: &World, settings: &Settings) -> Option<Problem> {
     let name = settings.routing.default_harness.as_str();
-    if name == "demo" {
-        return None;
-    }
+    let declared = settings.routing.harnesses.get(name);
+    let command = match declared.and_then(|harness| harness.command.as_deref()) {
+        Some(command) => command,
+        None if name == "demo" => return None,
+        None if name == "cursor" => "cursor-agent",
+        None => name,
+    };
     let env = super::pane_environment(world, settings, &BTreeMap::new(), &[]);
     let path = env.get("PATH").map(String::as_str);
     let message = format!("the program of the default harness, {name}, is not on PATH");
-    (!is_program(world, path, name)).then(|| about("routing.defaultHarness", message))
+    (!is_program(world, path, command)).then(|| about("routing.defaultHarness", message))
 }
 
 /// No agent can be hosted without it.

@@ -35,7 +35,7 @@ impl Checker {
             Kind::Number { .. } => "a number",
             Kind::Text(_) | Kind::Choice(_) => "a string",
             Kind::Path { .. } => "a path",
-            Kind::List(_) => "a list",
+            Kind::List(_) | Kind::Rows { .. } => "a list",
             Kind::Map { .. } | Kind::Section(_) => "a mapping",
         };
         let message = format!("`{path}` must be {wanted}, found {}", found(name, node));

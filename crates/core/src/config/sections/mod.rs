@@ -1,6 +1,7 @@
 //! The typed settings, one struct a section. A field is a key: `confirm_timeout_seconds` of [`Tmux`]
 //! is `routing.tmux.confirmTimeoutSeconds`.
 
+mod harnesses;
 mod ingress;
 mod routing;
 #[allow(
@@ -9,6 +10,7 @@ mod routing;
 )]
 mod top;
 
+pub use harnesses::{Harness, HarnessDialog, HarnessSignals, SessionIdBy};
 pub(crate) use ingress::default_events;
 pub use ingress::{GhWebhook, Polling, Webhooks};
 pub use routing::{

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::config::key::{Entry, Kind, PathFrom, choice, section};
+use crate::config::sections::Harness;
 use crate::config::shape;
+use crate::ids::RepoRef;
 
 choice! {
     /// May an event of an item without a session start one?
@@ -91,7 +93,9 @@ section! {
         /// May an event of an item without a session start one?
         spawn_on_unmatched: SpawnOnUnmatched = SpawnOnUnmatched::Never, Kind::Choice(SpawnOnUnmatched::WORDS), Yes;
         /// Harness of new sessions.
-        default_harness: String = "claude".to_owned(), Kind::Choice(shape::HARNESSES), Yes;
+        default_harness: String = "claude".to_owned(), Kind::Text(shape::HARNESS), Yes;
+        /// Harness of a repository's new sessions: `OWNER/REPO`, or `HOST/OWNER/REPO`, which counts more, to its name.
+        repo_harness: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "repository", keys: shape::ANY_REPO, value: Entry::Text(shape::HARNESS), max: 1000 }, Yes;
         /// Dispatches at one time over all items.
         max_concurrent_dispatches: u32 = 4, Kind::Int { min: 1, max: 64 }, Start;
         /// Seconds a whole dispatch may take, clone included.
@@ -120,6 +124,8 @@ section! {
         tmux: Tmux = Tmux::default(), Kind::Section(Tmux::keys), Yes;
         /// Checkouts.
         workspace: Workspace = Workspace::default(), Kind::Section(Workspace::keys), New;
+        /// Harnesses of your own, and single fields of built-in ones.
+        harnesses: BTreeMap<String, Harness> = BTreeMap::new(), Kind::Map { name: "name", keys: shape::HARNESS, value: Entry::Section(Harness::keys), max: 32 }, New;
         /// Arguments for a harness, passed as they are after its own and before the prompt.
         harness_args: BTreeMap<String, Vec<String>> = BTreeMap::new(), Kind::Map { name: "name", keys: shape::HARNESS, value: Entry::List(shape::ARGUMENT), max: 32 }, New;
         /// Trust in checkouts.
@@ -301,5 +307,45 @@ section! {
         idle_stop_after_hours: f64 = 0.0, Kind::Number { min: 0, max: 100_000 }, Yes;
         /// Refuse `resume` of a parked item and `cleanup` in a comment written through the shared login during a working turn.
         strict_self_control: bool = true, Kind::Bool, Yes;
+    }
+}
+
+impl Routing {
+    /// The harness of new sessions of a repository: `HOST/OWNER/REPO` counts more than `OWNER/REPO`,
+    /// which is the repository of that name on any host and in the embedded tracker.
+    pub fn harness_of_repo(&self, repo: &RepoRef) -> &str {
+        let whole = repo.key();
+        let named = |wanted: &str| {
+            let mut entries = self.repo_harness.iter();
+            entries
+                .find(|(key, _)| key.to_ascii_lowercase() == wanted)
+                .map(|(_, harness)| harness.as_str())
+        };
+        named(&whole)
+            .or_else(|| named(&repo.full_name().to_ascii_lowercase()))
+            .unwrap_or(&self.default_harness)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn di33_a_repository_s_own_harness_goes_over_the_default_and_its_host_counts_more() {
+        let mut routing = Routing::default();
+        let of = |routing: &Routing, host: &str| {
+            let repo = RepoRef::new(host, "Octo", "repo").unwrap();
+            routing.harness_of_repo(&repo).to_owned()
+        };
+        assert_eq!(of(&routing, "github.com"), "claude");
+        let named = |repo: &str, name: &str| (repo.to_owned(), name.to_owned());
+        routing.repo_harness.extend([named("octo/Repo", "demo")]);
+        assert_eq!(of(&routing, "github.com"), "demo");
+        assert_eq!(of(&routing, ""), "demo", "the embedded tracker");
+        let exact = named("ghe.example/octo/repo", "cursor");
+        routing.repo_harness.extend([exact]);
+        assert_eq!(of(&routing, "ghe.example"), "cursor");
+        assert_eq!(of(&routing, "github.com"), "demo");
     }
 }

@@ -56,6 +56,8 @@ pub struct Line {
     pub attach: Option<String>,
     /// How its harness shows that it took a delivery; `None` for one that waits for a place.
     pub confirms: Option<&'static str>,
+    /// What its harness cannot do, one sentence each.
+    pub cannot: Vec<String>,
     /// What a new session for it waits for, and since when.
     pub waits: Option<(HoldReason, Timestamp)>,
     /// Since when its agent has worked without a sign of life, when people were told of it (DI-32).
@@ -169,6 +171,7 @@ impl Line {
         value["tokens"]["today"] = tokens_json(self.tokens.1);
         value["attach"] = json!(self.attach);
         value["confirms"] = json!(self.confirms);
+        value["cannot"] = json!(self.cannot);
         value
     }
 }
@@ -233,6 +236,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
                     .target()
                     .map(|target| server.attach_command(&target, read_only)),
                 confirms: Some(panes.confirms(&record.harness)),
+                cannot: panes.cannot(&record.harness),
                 waits: None,
                 stalled_since: attention
                     .stalled
@@ -267,6 +271,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
             pids: Vec::new(),
             attach: None,
             confirms: None,
+            cannot: Vec::new(),
             waits: Some((waits.reason, waits.since)),
             stalled_since: None,
             tokens: told.tokens_of(&waits.item.key()),

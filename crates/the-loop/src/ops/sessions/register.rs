@@ -37,6 +37,8 @@ pub struct RegisteredNow {
     pub replaced: bool,
     /// What deserves a look.
     pub warnings: Vec<String>,
+    /// What its harness cannot do.
+    pub cannot: Vec<String>,
 }
 
 /// Binds. All faults of the arguments are usage errors, and nothing is written then.
@@ -144,7 +146,8 @@ pub fn register(
     Ok(RegisteredNow {
         record,
         replaced,
-        warnings: missing_program(desk, &adapter).into_iter().collect(),
+        warnings: missing_program(desk, &adapter, &cwd).into_iter().collect(),
+        cannot: adapter.declaration().cannot.clone(),
     })
 }
 
@@ -194,23 +197,8 @@ fn directory(desk: &Desk, cwd: &Utf8Path) -> Result<Utf8PathBuf, OpError> {
 }
 
 /// A harness whose program is not found can be registered all the same.
-fn missing_program(desk: &Desk, adapter: &Adapter) -> Option<String> {
-    let program = adapter.program(&desk.world);
-    let disk = desk.world.disk.as_ref();
-    let there = |path: Utf8PathBuf| {
-        let real = disk.canonicalize(&path).ok();
-        real.and_then(|real| disk.meta(&real).ok().flatten())
-            .is_some_and(|meta| meta.kind == FileKind::File && meta.mode & 0o111 != 0)
-    };
-    if program.starts_with('/') {
-        return (!there(program.clone().into())).then(|| format!("{program} is not there"));
-    }
+fn missing_program(desk: &Desk, adapter: &Adapter, cwd: &Utf8Path) -> Option<String> {
     let declared = &adapter.declaration().env;
     let env = crate::settings::pane_environment(&desk.world, desk.settings(), declared, &[]);
-    let found = env.get("PATH").is_some_and(|path| {
-        path.split(':')
-            .filter(|dir| dir.starts_with('/'))
-            .any(|dir| there(Utf8Path::new(dir).join(&program)))
-    });
-    (!found).then(|| format!("{program} is not on PATH"))
+    crate::harness::program::missing(&desk.world, adapter, &env, cwd)
 }

@@ -66,6 +66,14 @@ impl Panes {
         adapter.map_or("none", |adapter| adapter.declaration().confirms.as_str())
     }
 
+    /// What the harness of this name cannot do.
+    pub fn cannot(&self, harness: &str) -> Vec<String> {
+        match self.adapters.named(harness) {
+            Some(adapter) => adapter.declaration().cannot.clone(),
+            None => vec!["no harness is called that here: nothing is delivered to it".to_owned()],
+        }
+    }
+
     /// The server a record names.
     pub fn server(&self, record: &SessionRecord) -> Tmux {
         match &record.tmux_socket {
@@ -182,10 +190,7 @@ fn observed(
         hook_file: desk.layout.hook_file(slug),
         env: Arc::new(env),
     };
-    let launched_at = record
-        .spawn
-        .as_ref()
-        .map_or(record.created_at, |spawn| spawn.at);
+    let launched_at = record.launch_began_at();
     let mut watch = Watch::new(adapter.clone(), place, launched_at);
     let pid = record.pid;
     watch.look(&desk.world, pid, title, screen);

@@ -171,7 +171,15 @@ fn cf43_schema_and_checker_agree() {
         ("webhooks: {ghWebhook: {port: 70000}}", false),
         ("webhooks: {ghWebhook: {port: 70}}", true),
         ("webhooks: {ghWebhook: {events: [issue]}}", false),
-        ("routing: {harnessArgs: {codex: []}}", false),
+        ("routing: {harnessArgs: {Codex: []}}", false),
+        (
+            "routing: {harnesses: {mine: {command: m, dialogs: [{name: d, screen: x}]}}}",
+            true,
+        ),
+        (
+            "routing: {harnesses: {mine: {command: m, dialogs: [{title: d}]}}}",
+            false,
+        ),
         ("routing: {harnessArgs: {claude: [-x]}}", true),
         ("integrations: {github: {hosts: {ghe.example: {}}}}", true),
         (
@@ -196,7 +204,7 @@ fn cf44_every_example_of_the_documentation_loads() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     for example in examples {
         assert!(
             problems(example).is_empty(),

@@ -155,10 +155,6 @@ fn cf12_choices() {
         "routing:\n  spawnOnUnmatched: 3\n",
         "F:2:21: `routing.spawnOnUnmatched` must be one of never, labeled, always; found 3",
     );
-    only(
-        "routing: {defaultHarness: codex}",
-        "F:1:27: `routing.defaultHarness` must be one of claude, demo; found \"codex\"",
-    );
 }
 
 #[test]
@@ -199,10 +195,6 @@ fn cf12_shapes() {
         (
             "integrations: {github: {hosts: {'-x': {}}}}",
             "F:1:33: the name \"-x\" in `integrations.github.hosts` must be a host name such as ghe.corp.example",
-        ),
-        (
-            "routing: {harnessArgs: {codex: [-x]}}",
-            "F:1:25: the name \"codex\" in `routing.harnessArgs` must be the name of a harness: claude or demo",
         ),
         (
             "routing: {reactions: {started: '+2'}}",
@@ -271,8 +263,6 @@ fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
         "polling: {enabled: true}",
         "polling: {sources: [{provider: github}]}",
         "routing: {tmux: {sessionPerPr: always}}",
-        "routing: {harnesses: {mine: {command: x}}}",
-        "routing: {harnesses: {}}",
         "integrations: {github: {hosts: {ghe.corp.example: {apiUrl: x}}}}",
         "notifications:",
     ] {

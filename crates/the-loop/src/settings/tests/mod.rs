@@ -2,6 +2,7 @@
 
 mod document;
 mod environment;
+mod harnesses;
 mod layers;
 mod live;
 mod messages;
