@@ -163,7 +163,6 @@ pub fn every_text_is_only_text(agent: &'static Agent) {
     close(&rig);
 }
 
-<<<<<<< HEAD
 /// New values of the environment reach an agent that is busy, and its conversation goes on (SE-59).
 pub fn a_relaunch_with_new_values_in_the_middle_of_a_turn(agent: &'static Agent) {
     let Some(rig) = started(agent) else { return };
@@ -200,8 +199,6 @@ pub fn a_relaunch_with_new_values_in_the_middle_of_a_turn(agent: &'static Agent)
     close(&rig);
 }
 
-=======
->>>>>>> main
 /// Texts over what is pasted, the longest comment there can be, and one that no comment can be.
 fn long_texts(rig: &Rig, confirmed: usize) {
     let words = |bytes: usize| -> String {
