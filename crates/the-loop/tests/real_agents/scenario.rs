@@ -288,7 +288,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Neither an argument nor tmux shows a value of the environment file.
-pub fn secret_stays_inside(rig: &Rig) {
+fn secret_stays_inside(rig: &Rig) {
     for pid in rig.marked() {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);
