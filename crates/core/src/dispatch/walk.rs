@@ -212,9 +212,10 @@ fn di25_a_prompt_that_the_launch_did_not_carry_is_pasted_into_a_ready_harness_or
         };
         let sent = path.iter().position(|(e, _)| *e == Effect::Send);
         pasted += usize::from(sent.is_some());
-        match path[ready].1 {
-            Seen::Ready(Readiness::Ready) => assert!(sent.is_none_or(|sent| sent > ready)),
-            _ => assert_eq!(sent, None, "{path:?}"),
+        if path[ready].1 == Seen::Ready(Readiness::Ready) {
+            assert!(sent.is_none_or(|sent| sent > ready), "{path:?}");
+        } else {
+            assert_eq!(sent, None, "{path:?}");
         }
         // Nothing was sent, so nothing may be waited for.
         if sent.is_none() {
