@@ -211,7 +211,8 @@ pub fn newest(observations: &[Observation]) -> Option<Observation> {
 }
 
 /// The observation that is believed: the newest, except that a usage limit or a missing login that a
-/// hook told is not ended by looking idle, which such an agent does. A hook or a turn ends it (DI-42).
+/// hook or the transcript told is not ended by looking idle, which such an agent does. A hook or a turn
+/// ends it (DI-42).
 pub fn believed(observations: &[Observation]) -> Option<Observation> {
     let newest = newest(observations)?;
     let looks_idle = matches!(newest.state, AgentState::Idle | AgentState::Ready);
@@ -225,8 +226,10 @@ pub fn believed(observations: &[Observation]) -> Option<Observation> {
             | AgentState::Exited
             | AgentState::Unknown => None,
         };
-        o.source == ObservationSource::Hook
-            && matches!(kind, Some(WaitingKind::UsageLimit | WaitingKind::Login))
+        matches!(
+            o.source,
+            ObservationSource::Hook | ObservationSource::Transcript
+        ) && matches!(kind, Some(WaitingKind::UsageLimit | WaitingKind::Login))
     });
     Some(barred.filter(|_| looks_idle).unwrap_or(newest))
 }

@@ -20,6 +20,7 @@ use the_loop::settings::{Live, Overrides, load};
 use the_loop::store::eventlog::{EventLog, Reader};
 use the_loop::store::inbox::{Accepted, Inbox, InboxError, ListFilter, ListRow, States};
 use the_loop::store::layout::Layout;
+use the_loop::store::lock::Locks;
 use the_loop::world::World;
 use the_loop_core::delivery::Delivery;
 use the_loop_core::event::Filter;
@@ -72,6 +73,10 @@ impl Simulator {
         OsDisk
             .write_atomic(&root.join("config.yaml"), config.as_bytes(), false)
             .expect("a configuration file");
+        // Never run: the model of tmux becomes the agent. But a start looks whether its program is there.
+        OsDisk
+            .create_new(&root.join("the-loop"), b"", 0o700)
+            .expect("a program");
         let clock = Clock::manual("2026-03-01T09:00:00Z".parse().expect("a time"));
         Self {
             layout: Layout::new(root.join("state")),
@@ -96,14 +101,18 @@ impl Simulator {
     }
 
     fn world(&self) -> World {
+        self.world_under(&self.fuse)
+    }
+
+    fn world_under(&self, fuse: &Fuse) -> World {
         let env: BTreeMap<String, String> = [("HOME", "/nowhere"), ("PATH", "/usr/bin:/bin")]
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let root = Utf8PathBuf::from_path_buf(self.dir.path().to_owned()).unwrap_or_default();
         World {
-            disk: Arc::new(FaultyDisk::new(self.fuse.clone())),
-            processes: Arc::new(self.tmux.under(self.fuse.clone())),
+            disk: Arc::new(FaultyDisk::new(fuse.clone())),
+            processes: Arc::new(self.tmux.under(fuse.clone())),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             env: Arc::new(env),
@@ -143,6 +152,26 @@ impl Simulator {
             engine,
             inbox: inbox.inbox,
         });
+    }
+
+    /// Another run of the program beside this life, under a fuse of its own: a verb in a shell, with its own
+    /// engine and locks.
+    pub fn verb(&self, fuse: &Fuse) -> (Engine, Locks) {
+        let world = self.world_under(fuse);
+        let config = world.cwd.join("config.yaml");
+        let loaded = load(&world, Some(config.as_str()), &Overrides::default());
+        let loaded = loaded.expect("a configuration that loads");
+        let inbox = Inbox::open_for_a_verb(&world, &self.layout.inbox_db()).expect("an inbox");
+        let log = EventLog::open(&world, &self.layout.events_log(), true, 64, 0);
+        let engine = Engine::new(Parts {
+            settings: Arc::new(Live::new(&world, &loaded, Overrides::default())),
+            layout: self.layout.clone(),
+            inbox: inbox.inbox,
+            log: Arc::new(log),
+            instance: self.layout.instance_id(&world).expect("an instance"),
+            world: world.clone(),
+        });
+        (engine, Locks::new(&world, &self.layout))
     }
 
     /// The fuse of the next life blows at this call, counted from where its recovery begins.
@@ -199,6 +228,7 @@ impl Simulator {
     pub fn tick(&self) {
         let life = self.life();
         life.engine.supervise();
+        life.engine.wait_for_workers();
         let mut items: Vec<WorkItemRef> = Vec::new();
         life.engine.intake();
         if let Ok(work) = life.inbox.items_with_work(self.clock.now()) {
@@ -311,6 +341,36 @@ impl Simulator {
             }
         }
         markers
+    }
+
+    /// How many conversations have a transcript.
+    pub fn conversations(&self) -> usize {
+        OsDisk
+            .list(&self.layout.demo_dir())
+            .unwrap_or_default()
+            .len()
+    }
+
+    /// The session record of an item as JSON; null when there is none.
+    pub fn record(&self, item: &WorkItemRef) -> Value {
+        let file = self.layout.session_record(&item.slug());
+        let bytes = OsDisk.read(&file, 1 << 20).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// What the session records say of their sessions.
+    pub fn statuses(&self) -> Vec<String> {
+        let dir = self.layout.local_dir();
+        let names = OsDisk.list(&dir).unwrap_or_default().into_iter();
+        let records = names
+            .filter(|name| name.ends_with(".json"))
+            .filter_map(|name| {
+                let bytes = OsDisk.read(&dir.join(name), 1 << 20).ok()?;
+                serde_json::from_slice::<Value>(&bytes).ok()
+            });
+        records
+            .filter_map(|record| Some(record.get("status")?.as_str()?.to_owned()))
+            .collect()
     }
 
     /// Launch files that nobody took.

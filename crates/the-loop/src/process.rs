@@ -434,3 +434,6 @@ fn wait_until(
         pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,11 @@
 //! Every answer is classified by exit status and format output. A call that gave no exit status says
 //! nothing about the world, and nothing is ever killed for it.
 
+mod read;
 mod respawn;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -16,7 +18,11 @@ use the_loop_core::probe::{ProvedDead, TmuxState};
 use crate::process::{Answer, Call, NoAnswer, SharedProcesses};
 use crate::world::World;
 
-pub use respawn::{Leader, Respawned};
+use read::{
+    CLIENT_FORMAT, PANE_FORMAT, SCREEN_FORMAT, read_panes, read_screens, read_view, state_of,
+};
+pub use read::{Client, Pane, PaneId, Snapshot, View, agent_pane};
+pub use respawn::Respawned;
 
 /// Names of our environment that a tmux server may see. It keeps what it was started with for ever, so
 /// it gets nothing that could be a secret (DI-20).
@@ -36,97 +42,67 @@ const SERVER_ENV: [&str; 13] = [
     "TZ",
 ];
 
+/// Panes looked at with one call: their commands stay far below what tmux takes.
+const SCREENS_AT_ONCE: usize = 50;
+
 /// Width and height of a session nobody has attached to yet.
 const SIZE: (&str, &str) = ("200", "50");
 
-/// The field separator of format output; it cannot occur in a session name, and titles are last.
-const SEP: char = '\t';
-
-/// One pane, as a listing tells it.
+/// A pane of a session. A person may open windows beside the agent's and split its own; then the session's
+/// name alone leads to whatever is in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pane {
-    /// Name of its session.
-    pub session: String,
-    /// Its process's pid.
-    pub pid: i32,
-    /// Its process has ended.
-    pub dead: bool,
-    /// Exit status of a dead pane, when it exited.
-    pub exit_status: Option<i32>,
-    /// It is in copy mode or another mode.
-    pub in_mode: bool,
-    /// How many clients are attached to the session.
-    pub attached: u32,
-    /// Last output in its window, Unix seconds; `None` where tmux does not tell.
-    pub output_at: Option<i64>,
-    /// Title the program set: untrusted text.
-    pub title: String,
+pub struct Spot {
+    /// The session.
+    pub target: TmuxTarget,
+    /// The pane in it; the one in front where it is not known.
+    pub pane: Option<PaneId>,
 }
 
-/// All panes of the server by session, or why tmux did not say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    panes: BTreeMap<String, Vec<Pane>>,
-}
-
-impl Snapshot {
-    /// Panes of a session; empty when there is none of that exact name.
-    pub fn panes(&self, target: &TmuxTarget) -> &[Pane] {
-        self.panes.get(target.as_str()).map_or(&[], Vec::as_slice)
-    }
-    /// Live, dead or absent: a snapshot always knows.
-    pub fn state(&self, target: &TmuxTarget) -> TmuxState {
-        state_of(self.panes(target))
-    }
-    /// Sessions whose name has the shape of ours.
-    pub fn targets(&self) -> impl Iterator<Item = TmuxTarget> + '_ {
-        self.panes
-            .keys()
-            .filter_map(|name| TmuxTarget::parse(name).filter(|target| target.as_str() == name))
-    }
-    /// Is there any session at all?
-    pub fn is_empty(&self) -> bool {
-        self.panes.is_empty()
+impl Spot {
+    /// This pane of this session.
+    pub fn of(target: &TmuxTarget, pane: &Pane) -> Self {
+        Self {
+            target: target.clone(),
+            pane: Some(pane.id),
+        }
     }
 }
 
-fn state_of(panes: &[Pane]) -> TmuxState {
-    if panes.is_empty() {
-        TmuxState::Absent
-    } else if panes.iter().all(|pane| pane.dead) {
-        TmuxState::Dead
-    } else {
-        TmuxState::Live
+impl From<&TmuxTarget> for Spot {
+    fn from(target: &TmuxTarget) -> Self {
+        Self {
+            target: target.clone(),
+            pane: None,
+        }
     }
 }
 
-/// Somebody attached to a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
-    /// It can only watch.
-    pub read_only: bool,
-    /// Last activity, Unix seconds.
-    pub active_at: i64,
+impl From<&Self> for Spot {
+    fn from(spot: &Self) -> Self {
+        spot.clone()
+    }
 }
 
-/// What a pane shows right now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
-    /// The session's first pane.
-    pub pane: Pane,
-    /// The visible rows as captured, with their styles (`harness::screen` reads them).
-    pub text: String,
-    /// Who is attached.
-    pub clients: Vec<Client>,
+/// As tmux takes it: `=NAME:.%5`, which it refuses unless that very pane is in that very session (DI-12).
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.target.pane())?;
+        match self.pane {
+            Some(pane) => write!(f, ".{pane}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Outcome of `new-session`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spawned {
-    /// It exists now; the pid of its pane's process.
+    /// It exists now.
     Made {
         /// Pid of the launcher, which becomes the harness.
         pid: i32,
+        /// The pane it runs in.
+        pane: PaneId,
     },
     /// tmux refused and says that the name is taken. Only a reason to look again (DI-16).
     NameTaken,
@@ -134,6 +110,17 @@ pub enum Spawned {
     Refused(String),
     /// No answer: it may or may not exist.
     NoAnswer(NoAnswer),
+}
+
+/// Outcome of a kill that was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// The session is not there any more.
+    Gone,
+    /// tmux refused, and it is there.
+    StillThere,
+    /// tmux gave no answer to the kill or to the question after it.
+    Unanswered,
 }
 
 /// Why a call for effect failed.
@@ -235,6 +222,23 @@ impl Tmux {
         argv
     }
 
+    /// Program and arguments that bring the caller's own client, which is one of this server, to a session.
+    /// `switch-client -r` would make a client that only watches a writable one, so it is asked first.
+    pub fn switch_argv(&self, target: &TmuxTarget, read_only: bool) -> Vec<String> {
+        let mut argv = vec![self.binary.clone()];
+        argv.extend(self.server_args());
+        let session = target.session();
+        if read_only {
+            let switch = |flag: &str| format!("switch-client {flag}-t '{session}'");
+            let words = ["if-shell", "-F", "#{client_readonly}"];
+            argv.extend(words.map(str::to_owned));
+            argv.extend([switch(""), switch("-r ")]);
+        } else {
+            argv.extend(["switch-client".to_owned(), "-t".to_owned(), session]);
+        }
+        argv
+    }
+
     fn server_args(&self) -> Vec<String> {
         let mut args = vec!["-f".to_owned(), self.config.to_string()];
         if !self.socket.is_empty() {
@@ -295,37 +299,28 @@ impl Tmux {
         }
     }
 
-    /// Panes of exactly this session, in one call.
+    /// Panes of exactly this session, in one call. All are listed and ours picked here: a listing that is
+    /// refused for its form, as tmux 3.1 refuses a filter, would look like a session that is not there.
     pub fn panes(&self, target: &TmuxTarget) -> Result<Vec<Pane>, NoAnswer> {
-        let filter = format!("#{{==:#{{session_name}},{target}}}");
-        let answer = self.call(
-            &["list-panes", "-a", "-f", &filter, "-F", PANE_FORMAT],
-            None,
-        );
-        match answer.exit {
-            Ok(0) => read_panes(&answer.out())
-                .map(|snapshot| snapshot.panes(target).to_vec())
-                .ok_or(NoAnswer::NotStarted("unreadable listing".into())),
-            Ok(_) => Ok(Vec::new()),
-            Err(why) => Err(why),
-        }
+        Ok(self.snapshot()?.panes(target).to_vec())
     }
 
-    /// Pane, clients and visible text of a session, in one call; `Ok(None)` when it is not there.
-    pub fn view(&self, target: &TmuxTarget) -> Result<Option<View>, NoAnswer> {
-        let (session, pane) = (target.session(), target.pane());
+    /// Panes and clients of a session and the visible text of a pane, in one call; `Ok(None)` when session or
+    /// pane is not there.
+    pub fn view(&self, at: impl Into<Spot>) -> Result<Option<View>, NoAnswer> {
+        let spot = at.into();
+        let (panes, shown) = (spot.target.pane(), spot.to_string());
+        // Clients of every session: a window may be linked into another one.
         let answer = self.call(
             &[
                 "list-panes",
                 "-s",
                 "-t",
-                &pane,
+                &panes,
                 "-F",
                 PANE_FORMAT,
                 ";",
                 "list-clients",
-                "-t",
-                &session,
                 "-F",
                 CLIENT_FORMAT,
                 ";",
@@ -333,23 +328,43 @@ impl Tmux {
                 "-p",
                 "-e",
                 "-t",
-                &pane,
+                &shown,
             ],
             None,
         );
         match answer.exit {
-            Ok(0) => Ok(read_view(&answer.out(), target)),
+            Ok(0) => Ok(read_view(&answer.out(), &spot)),
             Ok(_) => Ok(None),
             Err(why) => Err(why),
         }
     }
 
+    /// What these panes show, in one call for every fifty; one that is not there is left out. tmux stops at
+    /// the first that is not there, so those behind it are left out as well, until the next look.
+    pub fn screens(&self, mut panes: Vec<Pane>) -> BTreeMap<PaneId, View> {
+        let mut screens = BTreeMap::new();
+        while !panes.is_empty() {
+            let some: Vec<Pane> = panes.drain(..panes.len().min(SCREENS_AT_ONCE)).collect();
+            let ids: Vec<String> = some.iter().map(|pane| pane.id.to_string()).collect();
+            let mut args = Vec::new();
+            for id in &ids {
+                args.extend(["display-message", "-p", "-t", id, SCREEN_FORMAT, ";"]);
+                args.extend(["capture-pane", "-p", "-e", "-t", id, ";"]);
+            }
+            args.pop();
+            let texts = read_screens(&self.call(&args, None).out());
+            screens.extend(some.into_iter().filter_map(|pane| {
+                let text = texts.get(&pane.id)?.clone();
+                Some((pane.id, View::shown(pane, text)))
+            }));
+        }
+        screens
+    }
+
     /// The last text of a pane, scrollback included: a dead pane's words scroll up by a line.
-    pub fn tail(&self, target: &TmuxTarget, lines: usize) -> Vec<String> {
-        let answer = self.call(
-            &["capture-pane", "-p", "-S", "-", "-t", &target.pane()],
-            None,
-        );
+    pub fn tail(&self, at: impl Into<Spot>, lines: usize) -> Vec<String> {
+        let spot = at.into().to_string();
+        let answer = self.call(&["capture-pane", "-p", "-S", "-", "-t", &spot], None);
         let text = if answer.ok() {
             answer.out()
         } else {
@@ -363,14 +378,23 @@ impl Tmux {
         rows[rows.len().saturating_sub(lines)..].to_vec()
     }
 
-    /// Starts a session that runs `argv` directly, without a shell.
-    pub fn new_session(&self, target: &TmuxTarget, cwd: &Utf8Path, argv: &[&str]) -> Spawned {
+    /// Starts a session that runs `argv` directly, without a shell. Its pane stays or goes with its process as
+    /// `remain` says, whatever a server that ran before was configured with; tmux does both before it
+    /// notices the end of anything.
+    pub fn new_session(
+        &self,
+        target: &TmuxTarget,
+        cwd: &Utf8Path,
+        remain: bool,
+        argv: &[&str],
+    ) -> Spawned {
+        let pane = target.pane();
         let mut args = vec![
             "new-session",
             "-d",
             "-P",
             "-F",
-            "#{pane_pid}",
+            "#{pane_pid} #{pane_id}",
             "-s",
             target.as_str(),
             "-x",
@@ -382,15 +406,24 @@ impl Tmux {
             "--",
         ];
         args.extend_from_slice(argv);
+        args.extend([
+            ";",
+            "set-option",
+            "-p",
+            "-t",
+            &pane,
+            "remain-on-exit",
+            on_or_off(remain),
+        ]);
         let length: usize = args.iter().map(|a| a.len() + 1).sum();
         if length > TMUX_ARGUMENT_BYTES_MAX {
             return Spawned::Refused(format!("the command would be {length} bytes long"));
         }
         let answer = self.call(&args, None);
         match &answer.exit {
-            Ok(0) => match answer.out().trim().parse() {
-                Ok(pid) => Spawned::Made { pid },
-                Err(_) => Spawned::NoAnswer(NoAnswer::NotStarted("unreadable answer".into())),
+            Ok(0) => match read::read_made(&answer.out()) {
+                Some((pid, pane)) => Spawned::Made { pid, pane },
+                None => Spawned::NoAnswer(NoAnswer::NotStarted("unreadable answer".into())),
             },
             Ok(_) if answer.err().contains("duplicate session") => Spawned::NameTaken,
             Ok(_) => Spawned::Refused(answer.describe()),
@@ -398,43 +431,49 @@ impl Tmux {
         }
     }
 
-    /// Clears a session that was proved dead, and verifies: true when it is gone.
-    pub fn clear_dead(&self, target: &TmuxTarget, _proof: ProvedDead) -> bool {
+    /// Clears a session that was proved dead, and verifies.
+    pub fn clear_dead(&self, target: &TmuxTarget, _proof: ProvedDead) -> Killed {
         self.kill(target)
     }
 
     /// Ends a session on somebody's wish to end it, and verifies: true when it is gone.
     pub fn end_session(&self, target: &TmuxTarget) -> bool {
-        self.kill(target)
+        self.kill(target) == Killed::Gone
     }
 
-    fn kill(&self, target: &TmuxTarget) -> bool {
-        let killed = self
-            .effect(&["kill-session", "-t", &target.session()], None)
-            .is_ok();
-        killed || self.probe(target) == TmuxState::Absent
+    fn kill(&self, target: &TmuxTarget) -> Killed {
+        let killed = self.effect(&["kill-session", "-t", &target.session()], None);
+        let Err(error) = killed else {
+            return Killed::Gone;
+        };
+        match (self.probe(target), error) {
+            (TmuxState::Absent, TmuxError::Refused(_) | TmuxError::NoAnswer(_)) => Killed::Gone,
+            (TmuxState::Live | TmuxState::Dead, TmuxError::Refused(_)) => Killed::StillThere,
+            (TmuxState::Live | TmuxState::Dead, TmuxError::NoAnswer(_))
+            | (TmuxState::Unknown, TmuxError::Refused(_) | TmuxError::NoAnswer(_)) => {
+                Killed::Unanswered
+            }
+        }
     }
 
-    /// Keeps (or no longer keeps) the panes of a session when their process ends.
-    pub fn remain_on_exit(&self, target: &TmuxTarget, keep: bool) -> Result<(), TmuxError> {
-        let value = if keep { "on" } else { "off" };
-        self.effect(
-            &[
-                "set-option",
-                "-w",
-                "-t",
-                &target.pane(),
-                "remain-on-exit",
-                value,
-            ],
-            None,
-        )
+    /// Keeps a pane when its process ends, or no longer keeps it.
+    pub fn remain_on_exit(&self, at: impl Into<Spot>, keep: bool) -> Result<(), TmuxError> {
+        let spot = at.into().to_string();
+        let words = [
+            "set-option",
+            "-p",
+            "-t",
+            &spot,
+            "remain-on-exit",
+            on_or_off(keep),
+        ];
+        self.effect(&words, None)
     }
 
     /// Pastes text, bracketed where the program asked for it, without submitting. The buffer's name must
     /// be this delivery's own (DI-15).
-    pub fn paste(&self, target: &TmuxTarget, buffer: &str, text: &str) -> Result<(), TmuxError> {
-        let pane = target.pane();
+    pub fn paste(&self, at: impl Into<Spot>, buffer: &str, text: &str) -> Result<(), TmuxError> {
+        let pane = at.into().to_string();
         let args = [
             "load-buffer",
             "-b",
@@ -459,8 +498,8 @@ impl Tmux {
 
     /// Submits what is in the composer: an unbracketed carriage return. It is pasted, because keys are
     /// sent in a client's name and a read-only one would refuse them (DI-17).
-    pub fn submit(&self, target: &TmuxTarget, buffer: &str) -> Result<(), TmuxError> {
-        let pane = target.pane();
+    pub fn submit(&self, at: impl Into<Spot>, buffer: &str) -> Result<(), TmuxError> {
+        let pane = at.into().to_string();
         let args = [
             "load-buffer",
             "-b",
@@ -478,14 +517,14 @@ impl Tmux {
     }
 
     /// Leaves copy mode.
-    pub fn leave_mode(&self, target: &TmuxTarget) -> Result<(), TmuxError> {
-        self.effect(&["copy-mode", "-q", "-t", &target.pane()], None)
+    pub fn leave_mode(&self, at: impl Into<Spot>) -> Result<(), TmuxError> {
+        self.effect(&["copy-mode", "-q", "-t", &at.into().to_string()], None)
     }
 }
 
 /// The configuration our server starts with: nobody's `tmux.conf` reaches our agents (DI-11).
 pub fn server_config(remain_on_exit: bool) -> String {
-    let remain = if remain_on_exit { "on" } else { "off" };
+    let remain = on_or_off(remain_on_exit);
     format!(
         "# Written by the-loop at every start; edits are lost.\n\
          set -g default-terminal \"tmux-256color\"\n\
@@ -502,68 +541,6 @@ pub fn server_config(remain_on_exit: bool) -> String {
     )
 }
 
-const PANE_FORMAT: &str = "P\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_in_mode}\t#{session_attached}\t#{window_activity}\t#{pane_title}";
-const CLIENT_FORMAT: &str = "C\t#{client_readonly}\t#{client_activity}";
-
-fn read_pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(9, SEP);
-    (fields.next()? == "P").then_some(())?;
-    Some(Pane {
-        session: fields.next()?.to_owned(),
-        pid: fields.next()?.parse().ok()?,
-        dead: fields.next()? == "1",
-        exit_status: fields.next()?.parse().ok(),
-        in_mode: fields.next()? != "0",
-        attached: fields.next()?.parse().ok()?,
-        output_at: fields.next()?.parse().ok(),
-        title: fields.next()?.to_owned(),
-    })
-}
-
-/// A listing, whole or not at all: a line that cannot be read makes the answer unknown. A title may
-/// hold a line break; its continuation does not look like a pane and belongs to the line before.
-fn read_panes(text: &str) -> Option<Snapshot> {
-    let mut snapshot = Snapshot::default();
-    for line in text.lines().filter(|line| line.starts_with("P\t")) {
-        let pane = read_pane(line)?;
-        snapshot
-            .panes
-            .entry(pane.session.clone())
-            .or_default()
-            .push(pane);
-    }
-    let unreadable = snapshot.panes.is_empty() && !text.trim().is_empty();
-    (!unreadable).then_some(snapshot)
-}
-
-fn read_view(text: &str, target: &TmuxTarget) -> Option<View> {
-    let mut pane = None;
-    let mut clients = Vec::new();
-    let mut rest = text;
-    while let Some((line, after)) = rest.split_once('\n') {
-        if let Some(found) = read_pane(line).filter(|p| p.session == target.as_str()) {
-            pane.get_or_insert(found);
-        } else if let Some(client) = read_client(line) {
-            clients.push(client);
-        } else {
-            break;
-        }
-        rest = after;
-    }
-    Some(View {
-        pane: pane?,
-        text: rest.to_owned(),
-        clients,
-    })
-}
-
-fn read_client(line: &str) -> Option<Client> {
-    let mut fields = line.split(SEP);
-    (fields.next()? == "C").then_some(())?;
-    let read_only = fields.next()? == "1";
-    let active_at = fields.next()?.parse().ok()?;
-    fields.next().is_none().then_some(Client {
-        read_only,
-        active_at,
-    })
+fn on_or_off(set: bool) -> &'static str {
+    if set { "on" } else { "off" }
 }

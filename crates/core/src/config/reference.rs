@@ -250,4 +250,17 @@ When the daemon starts, names that its environment lacks are set from the file. 
 `LANG`, `LC_*`, `COLORTERM`, `USER`, `LOGNAME`, `TMPDIR`, `SSH_AUTH_SOCK` and `XDG_*` of the daemon's environment, what
 `env.pass` names, and everything in the file, which wins; from its terminal it has `TERM`, `TMUX` and `TMUX_PANE`. The
 variables that hold the webhook's secrets never reach an agent.
+
+An agent keeps what it was started with. After a change of the file:
+
+```sh
+the-loop sessions restart --all --dry-run     # who holds other values
+the-loop sessions restart --all               # relaunch them; their conversations go on
+```
+
+`status` says in one line when somebody is stale, and a running daemon says so in the event log (`env.drift`) as soon
+as the file has changed. Values are never shown, only names and the first 8 hex digits of a value's SHA-256. A
+relaunched agent stays in its tmux session, and whoever is attached stays attached; the scrollback of its pane is lost,
+because tmux clears it. An agent that was in the middle of its work is told to go on. A program that writes over its own
+environment, as some do to change their name in `ps`, shows as `unverified`.
 "#;

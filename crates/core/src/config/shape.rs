@@ -231,7 +231,7 @@ pub const GITHUB_EVENTS: &[&str] = &[
     "status",
 ];
 /// The harnesses of this release, by name.
-pub const HARNESSES: &[&str] = &["claude", "cursor", "demo"];
+pub const HARNESSES: &[&str] = &["claude", "codex", "opencode", "cursor", "gemini", "demo"];
 
 fn one_line(text: &str) -> bool {
     !text.contains(['\0', '\n', '\r'])

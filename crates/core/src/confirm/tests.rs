@@ -81,13 +81,15 @@ fn di42_looking_idle_does_not_end_a_limit_or_a_missing_login() {
         state,
     };
     for kind in [WaitingKind::UsageLimit, WaitingKind::Login] {
-        let hook = see(ObservationSource::Hook, 10, AgentState::Waiting(kind));
-        for source in &SOURCES[1..] {
-            let idle = see(*source, 20, AgentState::Idle);
-            assert_eq!(believed(&[hook, idle]), Some(hook));
-            for state in [AgentState::Working, AgentState::Exited] {
-                let other = see(*source, 20, state);
-                assert_eq!(believed(&[hook, other]), Some(other), "{state}");
+        for told in [ObservationSource::Hook, ObservationSource::Transcript] {
+            let told = see(told, 10, AgentState::Waiting(kind));
+            for source in SOURCES[1..].iter().filter(|s| **s != told.source) {
+                let idle = see(*source, 20, AgentState::Idle);
+                assert_eq!(believed(&[told, idle]), Some(told));
+                for state in [AgentState::Working, AgentState::Exited] {
+                    let other = see(*source, 20, state);
+                    assert_eq!(believed(&[told, other]), Some(other), "{state}");
+                }
             }
         }
     }

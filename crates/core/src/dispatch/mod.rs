@@ -50,6 +50,20 @@ pub enum Known {
     },
 }
 
+impl Known {
+    /// Which conversation a launch takes up.
+    pub fn launch(self) -> Launch {
+        match self {
+            Self::Starting { resumable: true } | Self::Session { resumable: true } => {
+                Launch::Resume
+            }
+            Self::Nobody
+            | Self::Starting { resumable: false }
+            | Self::Session { resumable: false } => Launch::Fresh,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     FirstProbe,
@@ -70,6 +84,7 @@ enum Phase {
     Activating { adopted: bool },
     AwaitingReady,
     ConfirmingFirst,
+    TakingBack,
     Over,
 }
 
@@ -87,14 +102,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// The first step.
     pub fn begin(facts: Facts) -> (Self, Step) {
-        let launch = match facts.known {
-            Known::Starting { resumable: true } | Known::Session { resumable: true } => {
-                Launch::Resume
-            }
-            Known::Nobody
-            | Known::Starting { resumable: false }
-            | Known::Session { resumable: false } => Launch::Fresh,
-        };
+        let launch = facts.known.launch();
         let mut machine = Self {
             facts,
             phase: Phase::FirstProbe,
@@ -134,8 +142,14 @@ impl Dispatch {
             (Phase::ConfirmingFirst, Seen::Confirm(confirmation)) => {
                 self.confirming_first(confirmation)
             }
+            (Phase::TakingBack, Seen::Journal(journaled)) => self.taking_back(journaled),
             (_, _) => self.done(Verdict::Defect),
         }
+    }
+
+    /// Was a replacement in hand when the session turned out to live (seed 004, AC6, AC7)?
+    pub fn averted(&self) -> bool {
+        self.averted
     }
 
     fn ask(&mut self, phase: Phase, effect: Effect) -> Step {
@@ -316,11 +330,19 @@ impl Dispatch {
     /// talked to (seed 004, AC7); without one it is left alone.
     fn occupied(&mut self) -> Step {
         match self.facts.known {
-            Known::Session { .. } => {
+            Known::Session { .. } => self.ask(Phase::TakingBack, Effect::TakeBack),
+            Known::Nobody | Known::Starting { .. } => self.ask(Phase::Adopting, Effect::Adopt),
+        }
+    }
+
+    /// The record names the conversation that lives, not the one that was about to replace it.
+    fn taking_back(&mut self, journaled: Journaled) -> Step {
+        match journaled {
+            Journaled::Written => {
                 self.averted = true;
                 self.found_live()
             }
-            Known::Nobody | Known::Starting { .. } => self.ask(Phase::Adopting, Effect::Adopt),
+            Journaled::Refused => self.fail(Trouble::Record),
         }
     }
 
@@ -333,6 +355,7 @@ impl Dispatch {
                 },
             ),
             Cleared::StillThere => self.done(Verdict::SessionOccupied),
+            Cleared::Unanswered => self.done(Verdict::Held(HoldReason::TmuxUnanswered)),
         }
     }
 

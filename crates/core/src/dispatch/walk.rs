@@ -38,12 +38,14 @@ fn answers(effect: Effect) -> Vec<Seen> {
         .into(),
         Effect::MakeWorkspace => made().map(Seen::Workspace).into(),
         Effect::PrepareHarness { .. } => made().map(Seen::Harness).into(),
-        Effect::RecordStarting { .. } | Effect::RecordActive { .. } => {
+        Effect::RecordStarting { .. } | Effect::RecordActive { .. } | Effect::TakeBack => {
             [Journaled::Written, Journaled::Refused]
                 .map(Seen::Journal)
                 .into()
         }
-        Effect::Clear(_) => [Cleared::Gone, Cleared::StillThere].map(Seen::Clear).into(),
+        Effect::Clear(_) => [Cleared::Gone, Cleared::StillThere, Cleared::Unanswered]
+            .map(Seen::Clear)
+            .into(),
         Effect::Launch { .. } => [
             Launched::Made,
             Launched::NameTaken,
@@ -276,6 +278,110 @@ fn seed004_ac6_a_record_is_probed_twice_before_it_is_replaced() {
                 at == 2 && path[..2].iter().all(|(_, seen)| gone(seen)),
                 "{facts:?} {path:?}"
             );
+        }
+    });
+}
+
+#[test]
+fn seed004_ac7_what_lives_after_all_has_its_record_back_before_it_is_spoken_to() {
+    let mut averted_after_journal = 0;
+    every_path(|facts, path, verdict| {
+        if !matches!(facts.known, Known::Session { .. }) {
+            assert!(!path.iter().any(|(e, _)| *e == Effect::TakeBack));
+            return;
+        }
+        let at = |wanted: fn(&Effect) -> bool| path.iter().position(|(e, _)| wanted(e));
+        let journaled = at(|e| matches!(e, Effect::RecordStarting { .. }));
+        let sent = at(|e| *e == Effect::Send);
+        let launched = at(|e| matches!(e, Effect::ProveAlive { .. })).is_some();
+        if let (Some(journaled), Some(sent)) = (journaled, sent) {
+            let back = at(|e| *e == Effect::TakeBack);
+            assert!(
+                back.is_some_and(|back| journaled < back && back < sent) || launched,
+                "{path:?}"
+            );
+            averted_after_journal += usize::from(back.is_some());
+        }
+        // The log says so (AC10).
+        if let Verdict::Confirmed { averted, .. } = verdict {
+            let looked_dead = path[0].1 != Seen::Probe(TmuxState::Live);
+            assert_eq!(
+                averted,
+                sent.is_some() && looked_dead && !launched,
+                "{path:?}"
+            );
+        }
+    });
+    assert!(averted_after_journal > 0);
+}
+
+#[test]
+fn seed004_ac9_a_paste_that_fails_is_never_followed_by_a_spawn() {
+    every_path(|facts, path, _| {
+        let failed = path.iter().position(|(_, seen)| {
+            matches!(
+                seen,
+                Seen::Send(Sent::NotPasted | Sent::Unanswered)
+                    | Seen::Observe(Observed::Gone | Observed::Unanswered)
+            )
+        });
+        if let Some(failed) = failed {
+            let replaces = |(effect, _): &(Effect, Seen)| {
+                matches!(
+                    effect,
+                    Effect::Launch { .. } | Effect::RecordStarting { .. } | Effect::Clear(_)
+                )
+            };
+            assert!(!path[failed..].iter().any(replaces), "{facts:?} {path:?}");
+        }
+    });
+}
+
+#[test]
+fn di24_di41_what_is_brought_back_without_a_prompt_is_told_nothing() {
+    let mut came_back = 0;
+    every_path(|facts, path, verdict| {
+        if facts.has_prompt {
+            return;
+        }
+        let tells = |(effect, _): &(Effect, Seen)| {
+            matches!(effect, Effect::Send | Effect::SubmitAgain | Effect::Confirm)
+        };
+        assert!(!path.iter().any(tells), "{facts:?} {path:?}");
+        if verdict
+            == (Verdict::BroughtBack {
+                launch: Launch::Resume,
+            })
+        {
+            came_back += 1;
+            assert_eq!(path.last().map(|(e, _)| *e), Some(Effect::AwaitReady));
+        }
+    });
+    assert!(came_back > 0);
+}
+
+#[test]
+fn di39_only_a_resume_that_died_is_a_failed_resume() {
+    every_path(|facts, path, verdict| {
+        if verdict == Verdict::ResumeFailed {
+            let last = path.last().map(|(_, seen)| *seen);
+            let died = matches!(
+                last,
+                Some(
+                    Seen::Alive(Alive::DiedAtOnce)
+                        | Seen::Ready(Readiness::Died)
+                        | Seen::Probe(TmuxState::Dead)
+                )
+            );
+            let resumed = path.iter().any(|(e, _)| {
+                matches!(
+                    e,
+                    Effect::Launch {
+                        launch: Launch::Resume
+                    }
+                )
+            });
+            assert!(died && resumed, "{facts:?} {path:?}");
         }
     });
 }

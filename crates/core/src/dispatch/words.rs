@@ -70,6 +70,8 @@ pub enum Effect {
     },
     /// Wait for the adapter's readiness signal (DI-21).
     AwaitReady,
+    /// Make the record what it was before the spawn was journaled: its own session lives (DI-39).
+    TakeBack,
 }
 
 /// What was seen of an effect.
@@ -87,7 +89,7 @@ pub enum Seen {
     Confirm(Confirmation),
     /// Of [`Effect::MakeWorkspace`].
     Workspace(Made),
-    /// Of [`Effect::RecordStarting`] and [`Effect::RecordActive`].
+    /// Of [`Effect::RecordStarting`], [`Effect::RecordActive`] and [`Effect::TakeBack`].
     Journal(Journaled),
     /// Of [`Effect::PrepareHarness`].
     Harness(Made),
@@ -203,8 +205,10 @@ pub enum Journaled {
 pub enum Cleared {
     /// Verified: the name is free.
     Gone,
-    /// It is still there.
+    /// tmux refused, and it is still there.
     StillThere,
+    /// tmux did not say: nothing is known to be wrong with the session.
+    Unanswered,
 }
 
 /// Outcome of `new-session`.

@@ -214,3 +214,49 @@ proptest! {
         let _ = Environ::from_block(text.as_bytes());
     }
 }
+
+#[test]
+fn se59_the_notice_is_a_delivery_like_any_other_in_words_that_are_all_ours() {
+    use crate::config::InteractionMode;
+    use crate::delivery::Delivery;
+    use crate::guard::{self, AuthorizedUsers, Judgement};
+    use crate::ids::{Marker, WorkItemRef};
+    use crate::prompt::{Nonce, Occasion, Telling};
+
+    let item: WorkItemRef = "github:octo/repo#15".parse().unwrap();
+    let at = "2026-03-01T09:00:00Z".parse().unwrap();
+    let delivery = Delivery::environment_renewed(&item, "0195c1c2", "mona", at);
+    assert!(delivery.content_key_is_whole());
+    assert!(!delivery.effect.may_spawn());
+    let authorized = AuthorizedUsers::default();
+    let facts = guard::Facts {
+        delivery: &delivery,
+        authorized: &authorized,
+        own_comment: false,
+        retention_days: 30,
+    };
+    assert_eq!(guard::judge(&facts), Judgement::Allowed);
+    let marker = Marker::parse("dlv-9f3c0a1b2d4e5f60").unwrap();
+    let prompt = Telling {
+        marker: &marker,
+        item: &item,
+        delivery: &delivery,
+        occasion: Occasion::Event {
+            thread_moved: false,
+        },
+        interaction: InteractionMode::WorkItem,
+        authorized: &authorized,
+        nonce: Nonce::from_bytes([7; 16]),
+        template: None,
+    }
+    .prompt();
+    let first =
+        "the-loop delivery dlv-9f3c0a1b2d4e5f60 for github:octo/repo#15: environment renewed\n";
+    assert!(prompt.text().starts_with(first), "{}", prompt.text());
+    assert!(!prompt.is_foreign());
+    assert!(prompt.text().contains("Your environment was renewed"));
+    // The same event name from elsewhere is an event of the ticket.
+    let mut other = delivery.clone();
+    other.ingress = crate::delivery::Ingress::Webhook;
+    assert!(!other.tells_of_environment());
+}

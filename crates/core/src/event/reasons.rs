@@ -40,7 +40,7 @@ words! {
     /// Why a delivery was given up.
     AbandonedReason { AttemptsSpent = "attempts-spent", Unsendable = "unsendable" }
     /// What opened a delivery again.
-    RetriedVia { Cli = "cli", Api = "api", Redelivery = "redelivery" }
+    RetriedVia { Cli = "cli", Api = "api", Redelivery = "redelivery", Upgrade = "upgrade" }
 
     /// Why a delivery ended before it reached an item's queue.
     RoutingDropReason {

@@ -323,7 +323,7 @@ impl SessionRecord {
     /// When the process now in the pane was launched, or some time before where that is not known.
     pub fn launch_began_at(&self) -> Timestamp {
         let intent = self.spawn.as_ref().map(|spawn| spawn.at);
-        self.launched_at.or(intent).unwrap_or(self.created_at)
+        intent.or(self.launched_at).unwrap_or(self.created_at)
     }
 
     /// The recorded tmux session, when one is recorded whose name is of our shape (ST-7).

@@ -41,10 +41,25 @@ struct Planned {
     trouble: Trouble,
 }
 
+/// What happens beside a command, once.
+struct Beside {
+    word: String,
+    act: Box<dyn FnOnce() + Send>,
+}
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Beside")
+            .field("word", &self.word)
+            .finish_non_exhaustive()
+    }
+}
+
 #[derive(Debug)]
 struct Model {
     server: Server,
     planned: Vec<Planned>,
+    beside: Vec<Beside>,
 }
 
 /// A handle to the model, as one run of the program has it: its fuse ends that run, not the model.
@@ -62,6 +77,7 @@ impl FakeTmux {
         let model = Model {
             server,
             planned: Vec::new(),
+            beside: Vec::new(),
         };
         Self {
             model: Arc::new(Mutex::new(model)),
@@ -93,6 +109,14 @@ impl FakeTmux {
             skip,
             times,
             trouble,
+        });
+    }
+
+    /// Does something else in the world right before the next command that contains `word`.
+    pub fn beside(&self, word: &str, act: impl FnOnce() + Send + 'static) {
+        self.model().beside.push(Beside {
+            word: word.to_owned(),
+            act: Box::new(act),
         });
     }
 
@@ -161,9 +185,17 @@ impl FakeTmux {
     }
 
     fn tmux(&self, call: &Call) -> Answer {
+        let words = call.args.join(" ");
+        let due = {
+            let mut model = self.model();
+            let at = model.beside.iter().position(|b| words.contains(&b.word));
+            at.map(|at| model.beside.remove(at))
+        };
+        if let Some(due) = due {
+            (due.act)();
+        }
         let mut model = self.model();
         model.server.progress();
-        let words = call.args.join(" ");
         match model.trouble(&words) {
             None => answer(model.server.run(call)),
             Some(Trouble::Hangs) => self.hang(call),

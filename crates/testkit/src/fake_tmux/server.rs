@@ -152,16 +152,16 @@ impl Server {
                 None => refused("no buffer"),
             },
             "list-panes" if has("-a") => {
-                let only = value_of("-f").and_then(|filter| {
-                    filter
-                        .strip_prefix("#{==:#{session_name},")?
-                        .strip_suffix('}')
-                });
                 let format = value_of("-F").unwrap_or_default();
                 let listed = self.sessions.iter();
-                let listed = listed.filter(|(name, _)| only.is_none_or(|only| only == *name));
                 let rows: String = listed.map(|(name, s)| pane_row(format, name, s)).collect();
                 (0, rows, String::new())
+            }
+            "list-clients" => {
+                let format = value_of("-F").unwrap_or_default();
+                let listed = self.sessions.iter();
+                let rows = listed.map(|(name, s)| client_rows(format, name, s));
+                (0, rows.collect(), String::new())
             }
             _ => {
                 let Some(target) = self.target(value_of("-t")) else {
@@ -176,20 +176,15 @@ impl Server {
     /// a prefix match.
     fn target(&mut self, given: Option<&str>) -> Option<String> {
         let given = given?;
-        if let Some(pane) = given.strip_prefix('%') {
-            let pane = pane.parse::<u32>().ok()?;
-            let mut sessions = self.sessions.iter();
-            return sessions
-                .find(|(_, s)| s.pane == pane)
-                .map(|(name, _)| name.clone());
-        }
         let Some(exact) = given.strip_prefix('=') else {
             self.violations
                 .push(format!("the target {given} is not exact"));
             return None;
         };
-        let name = exact.trim_end_matches(':').to_owned();
-        self.sessions.contains_key(&name).then_some(name)
+        let (name, pane) = exact.split_once(':').unwrap_or((exact, ""));
+        let session = self.sessions.get(name)?;
+        let found = pane.is_empty() || pane == format!(".{}", session.pane());
+        found.then(|| name.to_owned())
     }
 
     fn on_session(&mut self, name: &str, target: &str, words: &[&str]) -> Said {
@@ -205,17 +200,6 @@ impl Server {
             "list-panes" => {
                 let row = pane_row(value_of("-F").unwrap_or_default(), target, session);
                 (0, row, String::new())
-            }
-            "list-clients" => {
-                let format = value_of("-F").unwrap_or_default();
-                let rows = session.clients.iter().map(|client| {
-                    let read_only = if client.read_only { "1" } else { "0" };
-                    let row = format
-                        .replace("#{client_readonly}", read_only)
-                        .replace("#{client_activity}", &client.active_at.to_string());
-                    format!("{row}\n")
-                });
-                (0, rows.collect(), String::new())
             }
             "capture-pane" => {
                 let mut rows = session.last_words.clone();
@@ -249,7 +233,7 @@ impl Server {
             }
             "set-option" => {
                 if words.contains(&"-p") {
-                    session.kept = !words.contains(&"-u");
+                    session.kept = words.last() == Some(&"on");
                 }
                 nothing
             }
@@ -287,8 +271,9 @@ impl Server {
         self.made.push(name.to_owned());
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
         let pid = self.add(name, cwd.into(), argv, BTreeMap::new());
+        let pane = self.sessions[name].pane();
         self.become_harness(name);
-        (0, format!("{pid}\n"), String::new())
+        (0, format!("{pid} {pane}\n"), String::new())
     }
 
     /// Puts a session there that runs something.
@@ -420,18 +405,39 @@ impl Server {
     }
 }
 
+impl Session {
+    /// The number of its pane.
+    fn pane(&self) -> String {
+        format!("%{}", self.pane)
+    }
+}
+
+fn client_rows(format: &str, name: &str, session: &Session) -> String {
+    let rows = session.clients.iter().map(|client| {
+        let read_only = if client.read_only { "1" } else { "0" };
+        let row = format
+            .replace("#{client_readonly}", read_only)
+            .replace("#{client_activity}", &client.active_at.to_string())
+            .replace("#{session_name}", name)
+            .replace("#{pane_id}", &session.pane());
+        format!("{row}\n")
+    });
+    rows.collect()
+}
+
 fn pane_row(format: &str, name: &str, session: &Session) -> String {
     let flag = |set: bool| if set { "1" } else { "0" };
     let status = session.dead.map_or_else(String::new, |c| c.to_string());
     let title = session.agent.as_ref().map(FakeAgent::title);
     let row = format
         .replace("#{session_name}", name)
-        .replace("#{pane_id}", &format!("%{}", session.pane))
         .replace("#{pane_pid}", &session.process.pid.to_string())
         .replace("#{pane_dead}", flag(session.dead.is_some()))
         .replace("#{pane_dead_status}", &status)
         .replace("#{pane_in_mode}", flag(session.in_mode))
-        .replace("#{session_attached}", &session.clients.len().to_string())
+        .replace("#{pane_id}", &session.pane())
+        .replace("#{pane_width}", "200")
+        .replace("#{pane_height}", "50")
         .replace("#{pane_title}", &title.unwrap_or_default());
     format!("{row}\n")
 }

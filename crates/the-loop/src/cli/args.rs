@@ -126,7 +126,8 @@ pub enum Command {
     Restart(RestartArgs),
     /// Is it working?
     ///
-    /// Reads locks, inbox and the daemon's socket; works with the daemon down or tmux hung.
+    /// Reads locks, inbox and the daemon's socket; works with the daemon down or tmux hung. A line says when
+    /// agents run with other values than the env file declares now.
     #[command(after_long_help = "Examples:\n  \
         the-loop status\n  \
         the-loop status --format json\n\n\

@@ -21,7 +21,7 @@ use crate::harness::screen::ScreenView;
 use crate::harness::transcript::Growth;
 use crate::harness::watch::Watch;
 use crate::settings::{pane_environment, read_env_file};
-use crate::tmux::View;
+use crate::tmux::{PaneId, View};
 use crate::world::World;
 
 /// A watched session. Rebuilt from its record at any time; remembers nothing that matters.
@@ -31,6 +31,8 @@ pub(super) struct Agent {
     adapter: Adapter,
     watch: Option<Watch>,
     pid: Option<i32>,
+    /// Where it sits, as it was last seen there.
+    pub pane: Option<PaneId>,
     /// The record this watches, to notice that it was replaced.
     conversation: String,
     /// The process its record names, to notice that another program relaunched it.
@@ -53,6 +55,8 @@ pub(super) struct Said {
     pub hooks_silent: bool,
     /// When the conversation's id was looked for last.
     pub learning_at: Option<Timestamp>,
+    /// Its pane was not among those of its session at the last look.
+    pub out_of_sight: bool,
 }
 
 impl Agent {
@@ -63,6 +67,7 @@ impl Agent {
             adapter: adapter.clone(),
             watch: Some(Watch::new(adapter.clone(), place, launched_at)),
             pid: record.pid,
+            pane: None,
             conversation: record.harness_session_id.clone(),
             leader: record.pid,
             said: Said::default(),
@@ -250,6 +255,7 @@ impl Engine {
                 adapter: adapter.clone(),
                 watch: None,
                 pid: None,
+                pane: None,
                 conversation: String::new(),
                 leader: None,
                 said: Said::default(),
@@ -269,7 +275,7 @@ impl Engine {
         pane_environment(
             self.world(),
             &gathered.settings,
-            &adapter.declaration().env,
+            &adapter.env(self.world(), &self.0.parts.layout.mail_dir(&gathered.slug)),
             &self.own_names(&gathered.item),
         )
     }

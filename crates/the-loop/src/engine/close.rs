@@ -240,7 +240,8 @@ impl Engine {
         if state == TmuxState::Absent {
             return;
         }
-        if keep && tmux.probe(target) == TmuxState::Dead {
+        // Where somebody opened a pane beside the agent's it still lives, and is kept all the same.
+        if keep && matches!(tmux.probe(target), TmuxState::Dead | TmuxState::Live) {
             self.emit(LogEvent::SessionRetained {
                 work_item: gathered.item.clone(),
                 endpoint: None,

@@ -71,7 +71,7 @@ impl Performer<'_> {
     }
 
     pub(super) fn take_tail(&mut self, error: &str) {
-        self.tail = self.tmux.tail(&self.target, TAIL_LINES);
+        self.tail = self.tmux.tail(&self.spot(), TAIL_LINES);
         self.error = Some(format!("{} {error}", self.adapter.name()));
     }
 
@@ -93,9 +93,20 @@ impl Performer<'_> {
         };
         let now = self.now();
         let was = record.status;
+        let on_disk = self.engine.0.registry.get(&self.gathered.item);
+        let paused_meanwhile = matches!(
+            on_disk,
+            Ok(Some(found)) if found.record.status == SessionStatus::Paused
+        );
+        // A pause wins, also one set meanwhile (DI-40).
         record.status = match record.spawn.as_ref().and_then(|spawn| spawn.previous) {
-            // A pause set meanwhile wins (DI-40).
             Some(SessionStatus::Paused) => SessionStatus::Paused,
+            Some(SessionStatus::Starting | SessionStatus::Active | SessionStatus::Closed)
+            | None
+                if paused_meanwhile =>
+            {
+                SessionStatus::Paused
+            }
             Some(SessionStatus::Starting | SessionStatus::Active | SessionStatus::Closed)
             | None => SessionStatus::Active,
         };
@@ -124,6 +135,7 @@ impl Performer<'_> {
             .as_ref()
             .is_some_and(|record| record.status.is_live());
         self.gathered.record = Some(record.clone());
+        lock(&self.engine.0.lost_said).remove(&self.gathered.key);
         if adopted {
             self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
             self.engine.emit(LogEvent::SessionAdopted {

@@ -31,7 +31,7 @@ impl Engine {
         let state = self.item_state(gathered, &row.delivery);
         match plan(command, state, via) {
             CommandPlan::Rejected(ControlRejectReason::NothingToResume)
-                if Self::is_half_resumed(gathered, row) || self.lift_bar(gathered) =>
+                if self.is_half_resumed(gathered, row) || self.lift_bar(gathered) =>
             {
                 if let Err(e) = self.record_control(held, gathered, row, command) {
                     return self.unwritable(held, gathered, row, command, &e);
@@ -88,7 +88,14 @@ impl Engine {
 
     /// Has this very `resume` been carried out already? It is recorded after it was acted on: either the
     /// pause it ended is still the recorded wish, or it is recorded itself and only its end is missing.
-    fn is_half_resumed(gathered: &Gathered, row: &Job) -> bool {
+    fn is_half_resumed(&self, gathered: &Gathered, row: &Job) -> bool {
+        let scope = Scope::Item(gathered.item.clone());
+        let parked = self.0.parts.inbox.parked(&scope).ok().flatten();
+        let released = parked.and_then(|parked| parked.released_at);
+        // A limit that was taken away since this resume came was taken away by it, or it is what was wanted.
+        if released.is_some_and(|at| at >= row.delivery.received_at) {
+            return true;
+        }
         let Some(control) = &gathered.control else {
             return false;
         };
@@ -190,6 +197,8 @@ impl Engine {
         };
         let mut record = record.clone();
         record.status = status;
+        // A pause ends what a crash left of a spawn: whatever lives is found by the next probe.
+        record.spawn = None;
         if self.0.registry.put(held, &gathered.slug, &record).is_err() {
             return ControlEffect::Failed;
         }

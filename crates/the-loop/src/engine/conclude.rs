@@ -48,20 +48,11 @@ impl Engine {
         {
             return self.ended_with_it(&performer, &job, by);
         }
+        if performer.averted && has_text_in_pane(verdict) {
+            self.say_averted(&performer, &job);
+        }
         match verdict {
-            Verdict::Confirmed { by, averted, .. } => {
-                if averted {
-                    self.emit(LogEvent::SessionRespawnAverted {
-                        work_item: gathered.item.clone(),
-                        harness: performer.adapter.name().to_owned(),
-                        tmux_target: performer.target.to_string(),
-                        gh_event: job.delivery.event.clone(),
-                        action: job.delivery.action.clone(),
-                        delivery_id: Some(job.delivery.delivery_id.clone()),
-                    });
-                }
-                self.confirmed(held, &gathered, &job, by)
-            }
+            Verdict::Confirmed { by, .. } => self.confirmed(held, &gathered, &job, by),
             Verdict::Unproven(why) => self.unproven(held, &gathered, &job, why),
             Verdict::Unconfirmed { in_composer } => {
                 let next = if in_composer {
@@ -88,7 +79,10 @@ impl Engine {
                 );
                 Progress::Wait
             }
-            Verdict::Held(reason) => self.hold(held, &gathered, &job, reason),
+            Verdict::Held(reason) => {
+                self.roll_back(&performer);
+                self.hold(held, &gathered, &job, reason)
+            }
             // The agent lives and may have the prompt; only the record does not say so yet. The next look
             // adopts it and examines what it was given: a retry would give it the prompt twice.
             Verdict::Failed(Trouble::Record)
@@ -140,6 +134,18 @@ impl Engine {
                 Progress::Wait
             }
         }
+    }
+
+    /// It lived after all, and has the prompt in its pane (seed 004, AC10).
+    fn say_averted(&self, performer: &Performer<'_>, job: &Job) {
+        self.emit(LogEvent::SessionRespawnAverted {
+            work_item: performer.gathered.item.clone(),
+            harness: performer.adapter.name().to_owned(),
+            tmux_target: performer.target.to_string(),
+            gh_event: job.delivery.event.clone(),
+            action: job.delivery.action.clone(),
+            delivery_id: Some(job.delivery.delivery_id.clone()),
+        });
     }
 
     /// It was submitted to a harness that cannot show more (DI-29): `pasted` is the end.
@@ -282,6 +288,29 @@ impl Engine {
                 .map_or(0, |at| now.since(at).as_millis() as u64),
             next,
         });
+    }
+}
+
+/// Does the text of the delivery stand in the pane, or has the agent even taken it?
+fn has_text_in_pane(verdict: Verdict) -> bool {
+    match verdict {
+        Verdict::Confirmed { .. }
+        | Verdict::Unconfirmed { .. }
+        | Verdict::Unproven(_)
+        | Verdict::LeftInComposer(_) => true,
+        Verdict::PasteUnanswered
+        | Verdict::Held(_)
+        | Verdict::FirstPromptWaits { .. }
+        | Verdict::Failed(_)
+        | Verdict::SpawnFailed { .. }
+        | Verdict::ResumeFailed
+        | Verdict::LaunchUnanswered
+        | Verdict::SessionOccupied
+        | Verdict::BroughtBack { .. }
+        | Verdict::AlreadyLive
+        | Verdict::GaveWay
+        | Verdict::Interrupted
+        | Verdict::Defect => false,
     }
 }
 

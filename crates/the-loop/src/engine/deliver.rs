@@ -7,6 +7,7 @@ use the_loop_core::confirm::{By, Composer};
 use the_loop_core::delivery::State;
 use the_loop_core::dispatch::{Confirmation, HoldReason, Observed, Sent, Unproven};
 use the_loop_core::event::{LogEvent, SilentNext, UnconfirmedNext};
+use the_loop_core::probe::TmuxState;
 use the_loop_core::time::Timestamp;
 
 use super::agent::screen;
@@ -21,21 +22,35 @@ impl Performer<'_> {
     pub(super) fn observe(&mut self) -> Observed {
         let view = match self.view() {
             Err(()) => return Observed::Unanswered,
-            Ok(None) => return Observed::Gone,
+            Ok(None) => return self.without_a_pane(),
             Ok(Some(view)) => view,
         };
         if view.pane.dead {
-            return Observed::Gone;
+            return if view.others_live {
+                Observed::MustWait(HoldReason::NotReady)
+            } else {
+                Observed::Gone
+            };
         }
         if view.pane.in_mode {
             let writable = view.clients.iter().any(|client| !client.read_only);
-            if writable || self.tmux.leave_mode(&self.target).is_err() {
+            if writable || self.tmux.leave_mode(&self.spot()).is_err() {
                 return Observed::MustWait(HoldReason::CopyMode);
             }
         }
         match self.must_wait(&view) {
             Some(reason) => Observed::MustWait(reason),
             None => Observed::CanTake,
+        }
+    }
+
+    /// The agent is gone and its session is not: somebody opened a pane of their own in it, which is neither
+    /// written into nor ended.
+    fn without_a_pane(&self) -> Observed {
+        match self.tmux.probe(&self.target) {
+            TmuxState::Live => Observed::MustWait(HoldReason::NotReady),
+            TmuxState::Dead | TmuxState::Absent => Observed::Gone,
+            TmuxState::Unknown => Observed::Unanswered,
         }
     }
 
@@ -49,16 +64,8 @@ impl Performer<'_> {
         if let Some(hold) = agent.composer(view, now, None).hold() {
             return Some(hold);
         }
-        let quiet = i64::from(self.gathered.settings.routing.tmux.typing_hold_seconds) * 1000;
-        let typing = view
-            .clients
-            .iter()
-            .any(|client| !client.read_only && now.unix_ms() - client.active_at * 1000 < quiet);
-        typing.then_some(HoldReason::Typing)
-    }
-
-    pub(super) fn view(&self) -> Result<Option<View>, ()> {
-        self.tmux.view(&self.target).map_err(|_| ())
+        let quiet = self.gathered.settings.routing.tmux.typing_hold_seconds;
+        view.is_typed_into(now, quiet).then_some(HoldReason::Typing)
     }
 
     pub(super) fn send(&mut self) -> Sent {
@@ -78,7 +85,7 @@ impl Performer<'_> {
         if !self.mark_sending() {
             return Sent::NotPasted;
         }
-        match self.tmux.paste(&self.target, marker.as_str(), &text) {
+        match self.tmux.paste(&self.spot(), marker.as_str(), &text) {
             Ok(()) => {}
             Err(TmuxError::Refused(words)) => {
                 self.error = Some(words);
@@ -90,11 +97,12 @@ impl Performer<'_> {
             }
         }
         self.clock().wait(self.adapter.declaration().submit_delay);
-        self.submit(&marker.to_string())
+        self.submit(marker.as_str(), Some(&text))
     }
 
-    /// Looks again, then submits: a dialog may have opened since the paste (DI-28).
-    pub(super) fn submit(&mut self, buffer: &str) -> Sent {
+    /// Looks again, then submits: a dialog may have opened since the paste (DI-28). `pasted` is what was put
+    /// into an empty composer a moment ago.
+    pub(super) fn submit(&mut self, buffer: &str, pasted: Option<&str>) -> Sent {
         match self.view() {
             Ok(Some(view)) => {
                 let now = self.now();
@@ -104,7 +112,9 @@ impl Performer<'_> {
                     return Sent::LeftInComposer(hold);
                 }
                 // Somebody typed between the look and the paste: their words are not ours to submit.
-                if agent.composer(&view, now, marker) == Composer::Draft {
+                // In a terminal too small for our own text nothing can be told; nobody typed before either.
+                let hidden = pasted.is_some_and(|text| view.is_too_small_for(text));
+                if agent.composer(&view, now, marker) == Composer::Draft && !hidden {
                     return Sent::LeftInComposer(HoldReason::Draft);
                 }
             }
@@ -117,7 +127,7 @@ impl Performer<'_> {
                 return Sent::Unanswered;
             }
         }
-        match self.tmux.submit(&self.target, buffer) {
+        match self.tmux.submit(&self.spot(), buffer) {
             Ok(()) => {
                 self.mark_pasted();
                 Sent::Submitted
@@ -148,7 +158,7 @@ impl Performer<'_> {
                 next: UnconfirmedNext::SubmitAgain,
             });
         }
-        self.submit(marker.as_str())
+        self.submit(marker.as_str(), None)
     }
 
     pub(super) fn mark_sending(&mut self) -> bool {
@@ -259,10 +269,14 @@ impl Performer<'_> {
     }
 
     /// An agent that never reported through a hook is told of once: its hooks may not be installed, and
-    /// every confirmation then rests on something slower.
+    /// every confirmation then rests on something slower. One that was given no hooks owes none.
     fn hooks_were_silent(&self, began: Timestamp, next: SilentNext) {
+        if self.adapter.declaration().hooks.is_empty() {
+            return;
+        }
         let mut agent = lock(&self.agent);
-        if agent.hooks_heard() || agent.said.hooks_silent {
+        let owes = !self.adapter.declaration().hooks.is_empty();
+        if !owes || agent.hooks_heard() || agent.said.hooks_silent {
             return;
         }
         agent.said.hooks_silent = true;

@@ -59,7 +59,7 @@ impl Engine {
         if !due && !changed {
             return;
         }
-        if changed && drift.looked.is_some() {
+        if changed {
             // Values that were declared when this process started stay hidden beside the new ones: agents
             // may hold them yet.
             keep_secrets_out(self.world(), &settings, &self.0.parts.log);

@@ -6,10 +6,11 @@ use the_loop_core::ids::{TmuxTarget, WorkItemRef};
 
 use super::Engine;
 use crate::process::{ProcessId, Signal};
-use crate::tmux::Tmux;
+use crate::tmux::{Spot, Tmux};
 
 const MARK: &str = "THE_LOOP_INSTANCE";
-const ITEM_MARK: &str = "THE_LOOP_WORK_ITEM";
+/// The variable of a pane that names its item (DI-20).
+pub(super) const ITEM_MARK: &str = "THE_LOOP_WORK_ITEM";
 
 /// Why a harness was not ended.
 pub(super) enum NotEnded {
@@ -29,15 +30,16 @@ impl Engine {
         target: &TmuxTarget,
         grace: Duration,
     ) -> Result<(), NotEnded> {
-        let _ = tmux.remain_on_exit(target, true);
         let panes = tmux
             .panes(target)
             .map_err(|why| NotEnded::Unanswered(format!("tmux gave no answer: {why}")))?;
-        let leaders: Vec<ProcessId> = panes
-            .iter()
-            .filter(|pane| !pane.dead)
-            .filter_map(|pane| self.marked(pane.pid, item))
-            .collect();
+        let mut leaders: Vec<ProcessId> = Vec::new();
+        for pane in panes.iter().filter(|pane| !pane.dead) {
+            if let Some(leader) = self.marked(pane.pid, item) {
+                let _ = tmux.remain_on_exit(&Spot::of(target, pane), true);
+                leaders.push(leader);
+            }
+        }
         if leaders.is_empty() {
             return Err(NotEnded::Refused(format!(
                 "what runs in {target} does not carry our mark; end it with: {}",

@@ -35,7 +35,7 @@ impl Engine {
             };
         }
         let mut performer = Performer::new(self, held, gathered.clone(), Some(job.clone()));
-        let view = if let Ok(view) = performer.tmux.view(&performer.target) {
+        let view = if let Ok(view) = performer.view() {
             view.filter(|view| !view.pane.dead)
         } else {
             self.say_held(gathered, job, HoldReason::TmuxUnanswered);
@@ -158,6 +158,9 @@ impl Engine {
             job,
             OutcomeChange::to(State::Uncertain).reason(reason.as_str()),
         );
+        if changed.is_some() && !resend {
+            lock(&self.0.in_doubt).insert(gathered.key.clone());
+        }
         if let Some(job) = changed
             && resend
         {
@@ -165,7 +168,7 @@ impl Engine {
                 held,
                 &gathered.key,
                 &job,
-                OutcomeChange::to(State::Queued).reason("resend"),
+                OutcomeChange::to(State::Queued).reason(super::doubts::RESEND),
             );
         }
         Progress::Again

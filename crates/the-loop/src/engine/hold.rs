@@ -205,7 +205,7 @@ impl Engine {
         let change = OutcomeChange::to(State::Abandoned)
             .reason(AbandonedReason::AttemptsSpent.as_str())
             .count_attempt()
-            .given_up_by(env!("CARGO_PKG_VERSION"));
+            .given_up_by(super::recover::VERSION);
         match self.change(held, &gathered.key, job, change) {
             Some(_) => Progress::Again,
             None => Progress::Wait,

@@ -176,9 +176,11 @@ impl Engine {
         let never_told = performer.gathered.live().is_some_and(never_told);
         match performer.told_by_launch {
             Some(launch) => self.occasion_of_launch(performer, launch),
-            None if never_told && !performer.adapter.carries_first_prompt() => Occasion::Spawn {
-                replaces_lost: false,
-            },
+            None if never_told && !performer.adapter.carries_prompt(Launch::Fresh) => {
+                Occasion::Spawn {
+                    replaces_lost: false,
+                }
+            }
             None => Occasion::Event {
                 thread_moved: self.thread_moved(&performer.gathered),
             },

@@ -1,9 +1,12 @@
 //! Starts that a verb journaled and did not finish, because it was killed (ST-42).
 
+use the_loop_core::probe::TmuxState;
+use the_loop_core::record::SessionRecord;
 use the_loop_core::session::SessionStatus;
 
 use super::Engine;
 use super::examine::Settled;
+use super::item::Gathered;
 use crate::store::lock::Patience;
 use crate::store::registry::Registered;
 
@@ -29,16 +32,47 @@ impl Engine {
             return;
         }
         let settled = self.settle_starting(&held, &gathered);
+        self.sweep_launch_files(&gathered, settled);
         drop(held);
         match settled {
             Settled::Adopted => self.touched(item),
             Settled::Kept | Settled::TakenBack => {
                 if gathered.settings.routing.tmux.recover_on_start {
-                    self.bring_back_later(found);
+                    self.bring_back_later(&found.record);
                 }
                 self.touched(item);
             }
             Settled::Unknown => {}
+        }
+    }
+
+    /// What the killed verb wrote for a launcher may hold secrets. While a pane lives that does not carry our
+    /// mark yet, its launcher may be about to read it.
+    fn sweep_launch_files(&self, gathered: &Gathered, settled: Settled) {
+        let record = gathered.record.as_ref();
+        let over = match (settled, record.and_then(SessionRecord::target)) {
+            (Settled::Adopted, _) | (_, None) => true,
+            (Settled::Unknown, Some(_)) => false,
+            (Settled::Kept | Settled::TakenBack, Some(target)) => {
+                let state = self.tmux_of(&gathered.settings, record).probe(&target);
+                matches!(state, TmuxState::Dead | TmuxState::Absent)
+            }
+        };
+        if !over {
+            return;
+        }
+        let (disk, dir) = (&self.world().disk, self.0.parts.layout.launch_dir());
+        let prefix = format!("{}-", gathered.slug);
+        for name in disk.list(&dir).unwrap_or_default() {
+            let unique = name
+                .strip_prefix(&prefix)
+                .and_then(|n| n.strip_suffix(".json"));
+            let is_of_item = unique.is_some_and(|unique| {
+                unique.len() == 8 && unique.bytes().all(|b| b.is_ascii_hexdigit())
+            });
+            if is_of_item && let Err(error) = disk.remove(&dir.join(&name)) {
+                tracing::warn!(%error, "{dir}/{name} cannot be removed");
+            }
         }
     }
 }

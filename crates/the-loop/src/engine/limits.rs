@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use the_loop_core::config::Strategy as Configured;
+use the_loop_core::config::{Settings, Strategy as Configured};
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{LogEvent, Strategy};
 use the_loop_core::ids::ItemKey;
 use the_loop_core::record::{WorkspaceRecord, WorkspaceStrategy};
-use the_loop_core::workspace::{CloneSource, StartFrom};
+use the_loop_core::workspace::{CloneSource, StartFrom, checkout_path};
 
 use super::item::Gathered;
 use super::{Engine, lock};
+use crate::disk::Kind;
 use crate::git::{Prepared, WorkspaceError, WorkspaceRequest};
 use crate::store::lock::{ItemLock, Patience};
 
@@ -28,6 +29,12 @@ struct RoomState {
 }
 
 impl Room {
+    /// Places that are spoken for: sessions in launch, and deliveries that wait for one.
+    pub fn claimed(&self) -> usize {
+        let room = lock(&self.0);
+        room.launching + room.waiting.len()
+    }
+
     /// Lets those go who no longer have anything to wait for: their deliveries were dropped or ended.
     pub fn keep_waiting(&self, still: impl Fn(&ItemKey) -> bool) {
         lock(&self.0).waiting.retain(|_, key| still(key));
@@ -52,14 +59,14 @@ pub(super) enum NoWorkspace {
 
 impl Engine {
     /// Takes a place for one more session, or says what it has to wait for. Those who wait are served
-    /// in the order of their deliveries.
+    /// in the order of their deliveries; who comes without one (`None`) has a line of its own, behind.
     pub(super) fn ask_for_room(
         &self,
         gathered: &Gathered,
-        seq: i64,
+        seq: Option<i64>,
     ) -> Result<Reservation, HoldReason> {
         let limits = &gathered.settings.routing.limits;
-        if let Some(reason) = self.short_of(gathered) {
+        if let Some(reason) = self.short_of(&gathered.settings) {
             return Err(reason);
         }
         let live = self
@@ -70,15 +77,21 @@ impl Engine {
         let older_waits = room
             .waiting
             .first_key_value()
-            .is_some_and(|(first, _)| *first < seq);
+            .is_some_and(|(first, _)| seq.is_none_or(|seq| *first < seq));
+        let is_in_line = seq.is_some_and(|seq| room.waiting.contains_key(&seq));
+        let claims = room.waiting.len() + usize::from(!is_in_line);
         let is_full = max > 0
             && (live + room.launching >= max
-                || (older_waits && live + room.launching + room.waiting.len() > max));
+                || (older_waits && live + room.launching + claims > max));
         if is_full {
-            room.waiting.insert(seq, gathered.key.clone());
+            if let Some(seq) = seq {
+                room.waiting.insert(seq, gathered.key.clone());
+            }
             return Err(HoldReason::WaitingCapacity);
         }
-        room.waiting.remove(&seq);
+        if let Some(seq) = seq {
+            room.waiting.remove(&seq);
+        }
         room.launching += 1;
         drop(room);
         Ok(Reservation(self.0.room.clone()))
@@ -89,8 +102,8 @@ impl Engine {
         lock(&self.0.room.0).waiting.remove(&seq);
     }
 
-    fn short_of(&self, gathered: &Gathered) -> Option<HoldReason> {
-        let limits = &gathered.settings.routing.limits;
+    pub(super) fn short_of(&self, settings: &Settings) -> Option<HoldReason> {
+        let limits = &settings.routing.limits;
         let disk = &self.world().disk;
         let mb = |bytes: u64| bytes >> 20;
         let memory = free_memory(disk.as_ref());
@@ -99,7 +112,7 @@ impl Engine {
         {
             return Some(HoldReason::LowMemory);
         }
-        let place = match gathered.settings.routing.workspace.root.as_str() {
+        let place = match settings.routing.workspace.root.as_str() {
             "" => self.0.parts.layout.root(),
             root => nearest_existing(disk.as_ref(), Utf8Path::new(root)),
         };
@@ -125,6 +138,41 @@ impl Engine {
             })
             .filter(|found| found.record.spawn.is_none() && lives(&found.record.tmux_target))
             .count())
+    }
+
+    /// The directory of a recorded session that is not where the settings of now would put it. It is used
+    /// as it is: a conversation is resumed where it was (DI-39), and its work lies there.
+    pub(super) fn recorded_place(&self, gathered: &Gathered) -> Option<Prepared> {
+        let record = gathered.live().filter(|record| !record.cwd.is_empty())?;
+        let cwd = Utf8PathBuf::from(&record.cwd);
+        let workspace = &gathered.settings.routing.workspace;
+        let strategy = strategy_of(workspace.strategy);
+        let usual = match workspace.root.as_str() {
+            "" => Utf8PathBuf::from(&gathered.settings.routing.spawn_workdir),
+            root => {
+                let below = checkout_path(strategy, gathered.item.repo(), &gathered.slug);
+                Utf8Path::new(root).join(below?)
+            }
+        };
+        let meta = self.world().disk.meta(&cwd).ok().flatten()?;
+        if cwd == usual || meta.kind != Kind::Dir {
+            return None;
+        }
+        let recorded = record.workspace.as_ref();
+        Some(Prepared {
+            strategy: match recorded.map(|workspace| workspace.strategy) {
+                Some(WorkspaceStrategy::Worktree) => Strategy::Worktree,
+                Some(WorkspaceStrategy::Clone) => Strategy::Clone,
+                Some(WorkspaceStrategy::None) | None => Strategy::None,
+            },
+            path: recorded
+                .filter(|workspace| workspace.strategy != WorkspaceStrategy::None)
+                .map(|workspace| Utf8PathBuf::from(&workspace.path)),
+            branch: recorded.and_then(|workspace| workspace.branch.clone()),
+            made: false,
+            note: None,
+            cwd,
+        })
     }
 
     /// The item's checkout, made or checked.

@@ -7,11 +7,13 @@
 //! `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, with
+//! `screens` for those of which nothing else tells,
 //! `attention` for those that need somebody, `tokens` for what they use and `idle` for those that nobody
-//! needs; `parking` is how a limit stops and lets go; `recover` does what a start has to do. `restart`
-//! relaunches sessions with a renewed environment (`relaunch` is the effects of it), `drift` tells who
-//! holds an old one, `left_behind` settles what a verb that was killed has left. `tell` writes back on
-//! tickets of the embedded tracker, and
+//! needs; `parking` is how a limit stops and lets go; `recover` does what a start has to do, `bring_back`
+//! the conversations that lost their agents, `doubts` what was left undecided. `restart` relaunches
+//! sessions with a renewed environment (`relaunch` is the effects of it), `drift` tells who holds an old
+//! one, `left_behind` settles what a verb that was killed has left. `tell` writes back on tickets of the
+//! embedded tracker, and
 //! `verbs` are what a shell asks for.
 //!
 //! One engine serves the daemon and, where no daemon holds the root, a verb that waits for its own
@@ -19,12 +21,14 @@
 
 mod agent;
 mod attention;
+mod bring_back;
 mod choose;
 mod close;
 mod come_up;
 mod command;
 mod conclude;
 mod deliver;
+mod doubts;
 mod drift;
 mod end_harness;
 mod examine;
@@ -43,6 +47,7 @@ mod prompt;
 mod recover;
 mod relaunch;
 pub mod restart;
+mod screens;
 mod slots;
 mod spawn;
 mod supervise;
@@ -127,11 +132,15 @@ struct Shared {
     holds: Mutex<HashMap<Seq, hold::HoldNote>>,
     submits: Mutex<HashMap<Seq, u32>>,
     doubtful: Mutex<HashSet<Seq>>,
+    in_doubt: Mutex<HashSet<ItemKey>>,
+    lost_said: Mutex<HashSet<ItemKey>>,
+    line: Mutex<bring_back::Line>,
     left_to_person: Mutex<HashSet<Seq>>,
     faults_said: Mutex<HashMap<Utf8PathBuf, i64>>,
     stopping: AtomicBool,
     woken: (Mutex<bool>, Condvar),
     outage: Mutex<supervise::Outage>,
+    server_gone: Mutex<bool>,
     drift: Mutex<drift::Drift>,
 }
 
@@ -162,11 +171,15 @@ impl Engine {
             holds: Mutex::default(),
             submits: Mutex::default(),
             doubtful: Mutex::default(),
+            in_doubt: Mutex::default(),
+            lost_said: Mutex::default(),
+            line: Mutex::default(),
             left_to_person: Mutex::default(),
             faults_said: Mutex::default(),
             stopping: AtomicBool::new(false),
             woken: (Mutex::new(false), Condvar::new()),
             outage: Mutex::default(),
+            server_gone: Mutex::default(),
             drift: Mutex::default(),
             parts,
         }))
@@ -181,6 +194,8 @@ impl Engine {
             if ticked {
                 next_tick = Instant::now() + TICK;
                 self.supervise();
+            } else {
+                self.bring_back_due();
             }
             if !self.inbox_refuses(ticked) {
                 self.intake();

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use the_loop_core::dispatch::{Effect, Launch, Seen};
-use the_loop_core::ids::TmuxTarget;
+use the_loop_core::ids::{TmuxTarget, WorkItemRef};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
-use super::Engine;
 use super::agent::Agent;
 use super::choose::Choice;
 use super::item::{Gathered, Job};
 use super::slots::Slot;
+use super::{Engine, lock};
 use crate::clock::Clock;
 use crate::harness::adapter::Adapter;
 use crate::process::ProcessId;
 use crate::store::lock::ItemLock;
-use crate::tmux::Tmux;
+use crate::tmux::{Spot, Tmux, View, agent_pane};
 
 /// How often a file is looked at while something is awaited.
 pub(super) const GLANCE: Duration = Duration::from_millis(15);
@@ -51,6 +51,8 @@ pub(super) struct Performer<'a> {
     pub tail: Vec<String>,
     /// The session record as it was before a spawn was journaled.
     pub before: Option<SessionRecord>,
+    /// A replacement was in hand when the session turned out to live.
+    pub averted: bool,
     pub launch_file: Option<Utf8PathBuf>,
     pub launched: Option<ProcessId>,
     pub room: Option<super::limits::Reservation>,
@@ -86,6 +88,7 @@ impl<'a> Performer<'a> {
             agent,
             error: None,
             tail: Vec::new(),
+            averted: false,
             launch_file: None,
             launched: None,
             room: None,
@@ -110,6 +113,7 @@ impl<'a> Performer<'a> {
             | Effect::PrepareHarness { .. }
             | Effect::Clear(_)
             | Effect::Launch { .. }
+            | Effect::TakeBack
             | Effect::RecordActive { .. } => {
                 if self.slot.is_none() {
                     self.slot = Some(self.engine.0.slots.take());
@@ -133,6 +137,7 @@ impl<'a> Performer<'a> {
                 Seen::Journal(self.record_active(launch, adopted))
             }
             Effect::AwaitReady => Seen::Ready(self.await_ready()),
+            Effect::TakeBack => Seen::Journal(self.take_journal_back()),
         }
     }
 
@@ -147,9 +152,59 @@ impl<'a> Performer<'a> {
     /// The process in the pane, when it carries our mark for this very item.
     pub fn ours(&self) -> Result<Option<ProcessId>, ()> {
         let panes = self.tmux.panes(&self.target).map_err(|_| ())?;
-        Ok(panes
-            .iter()
-            .find(|pane| !pane.dead)
-            .and_then(|pane| self.engine.marked(pane.pid, &self.gathered.item)))
+        let mut live = panes.iter().filter(|pane| !pane.dead);
+        Ok(live.find_map(|pane| self.engine.marked(pane.pid, &self.gathered.item)))
+    }
+
+    /// The agent's pane, as it was last seen.
+    pub fn spot(&self) -> Spot {
+        Spot {
+            target: self.target.clone(),
+            pane: lock(&self.agent).pane,
+        }
+    }
+
+    /// A look at the agent's pane; `Ok(None)` when there is none, whatever else its session may hold.
+    pub fn view(&self) -> Result<Option<View>, ()> {
+        let record = self.gathered.record.as_ref();
+        let launched = self.launched.map(|process| process.pid);
+        let recorded = launched.or_else(|| record.and_then(|record| record.pid));
+        let item = &self.gathered.item;
+        self.engine
+            .look(&self.tmux, &self.target, item, recorded, &self.agent)
+    }
+}
+
+impl Engine {
+    /// A look at the pane of an item's agent, which is the one with the recorded process or with our mark.
+    /// Where it is not known, or holds another process by now, it is looked for first. `Ok(None)`: it is not
+    /// there; `Err`: tmux did not say.
+    pub(super) fn look(
+        &self,
+        tmux: &Tmux,
+        target: &TmuxTarget,
+        item: &WorkItemRef,
+        recorded: Option<i32>,
+        agent: &Mutex<Agent>,
+    ) -> Result<Option<View>, ()> {
+        let is_ours = |pid| self.marked(pid, item).is_some();
+        let spot = |pane| Spot {
+            target: target.clone(),
+            pane,
+        };
+        let known = lock(agent).pane;
+        if known.is_some()
+            && let Some(view) = tmux.view(&spot(known)).map_err(|_| ())?
+            && recorded.is_none_or(|pid| pid == view.pane.pid || is_ours(view.pane.pid))
+        {
+            return Ok(Some(view));
+        }
+        let panes = tmux.panes(target).map_err(|_| ())?;
+        let found = agent_pane(&panes, recorded, is_ours).map(|pane| pane.id);
+        lock(agent).pane = found;
+        match found {
+            Some(_) => tmux.view(&spot(found)).map_err(|_| ()),
+            None => Ok(None),
+        }
     }
 }

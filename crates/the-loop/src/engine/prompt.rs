@@ -121,10 +121,11 @@ impl Engine {
         if let Some(why) = performer.why_none.clone() {
             return self.no_harness(&performer, row, &why);
         }
+        let known = self.known(&gathered);
         let facts = dispatch::Facts {
-            known: self.known(&gathered),
+            known,
             has_prompt: true,
-            carries: performer.adapter.carries_first_prompt(),
+            carries: performer.adapter.carries_prompt(known.launch()),
         };
         if row.reason.is_none() {
             self.emit(LogEvent::DispatchQueued {
@@ -172,7 +173,10 @@ impl Performer<'_> {
         let (mut machine, mut step) = Dispatch::begin(facts);
         loop {
             match step {
-                Step::Done(verdict) => return verdict,
+                Step::Done(verdict) => {
+                    self.averted = machine.averted();
+                    return verdict;
+                }
                 Step::Do(effect) => {
                     let seen = self.perform(effect);
                     step = machine.step(seen);

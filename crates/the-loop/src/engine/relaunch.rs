@@ -20,13 +20,17 @@ use super::restart::{Found, Looked};
 use crate::disk::Kind;
 use crate::harness::adapter::Adapter;
 use crate::harness::pane_exec::LaunchFile;
+use crate::harness::program;
 use crate::process::ProcessId;
 use crate::store::inbox::{Accepted, DropAnswer, DropWhat, Seq};
 use crate::store::lock::ItemLock;
-use crate::tmux::{Leader, Respawned, Tmux, TmuxError};
+use crate::tmux::{Pane, Respawned, Spot, Tmux, TmuxError};
 
 /// How long the launcher may take to become the harness on a busy machine.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long tmux may take to notice that a process has ended.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
 /// A session that was relaunched.
 pub(super) struct Up {
@@ -54,7 +58,8 @@ pub(super) enum NotUp {
 struct Attempt<'a> {
     held: &'a ItemLock,
     tmux: &'a Tmux,
-    pane: &'a Leader,
+    pane: &'a Pane,
+    spot: Spot,
     /// The record before.
     before: SessionRecord,
     launch_file: Utf8PathBuf,
@@ -70,8 +75,10 @@ impl Engine {
         actor: &str,
     ) -> Result<Up, NotUp> {
         let left = |why: &str| NotUp::LeftRunning(why.to_owned());
-        let (Some(record), Some(adapter), Some(pane)) =
-            (found.gathered.record.clone(), &looked.adapter, &looked.pane)
+        let record = found.gathered.record.clone();
+        let target = record.as_ref().and_then(SessionRecord::target);
+        let (Some(record), Some(target), Some(adapter), Some(pane)) =
+            (record, target, &looked.adapter, &looked.pane)
         else {
             return Err(left("nothing is known of it"));
         };
@@ -85,10 +92,14 @@ impl Engine {
         self.prepare_harness(&found.gathered, adapter)
             .map_err(NotUp::LeftRunning)?;
         let launch = self.launch_of(found, &record, adapter)?;
+        if let Some(why) = program::missing(self.world(), adapter, &launch.env, &launch.cwd) {
+            return Err(NotUp::LeftRunning(why));
+        }
         let mut attempt = Attempt {
             held,
             tmux: &looked.tmux,
             pane,
+            spot: Spot::of(&target, pane),
             before: record,
             launch_file: self
                 .0
@@ -197,7 +208,7 @@ impl Engine {
         let mut record = attempt.before.clone();
         match &not_up {
             NotUp::Unanswered | NotUp::LeftRunning(_) | NotUp::Unsure(_) => {
-                let _ = attempt.tmux.keep_pane(&attempt.pane.pane, false);
+                self.as_configured(found, attempt);
             }
             NotUp::Lost(_) => {
                 record.pid = None;
@@ -216,7 +227,7 @@ impl Engine {
     fn end_old(&self, found: &Found, attempt: &Attempt<'_>) -> Result<(), NotUp> {
         let settings = &found.gathered.settings.routing.tmux;
         let grace = Duration::from_secs_f64(settings.harness_kill_grace_seconds.max(0.0));
-        match attempt.tmux.keep_pane(&attempt.pane.pane, true) {
+        match attempt.tmux.remain_on_exit(&attempt.spot, true) {
             Ok(()) => {}
             Err(TmuxError::NoAnswer(_)) => return Err(NotUp::Unanswered),
             Err(TmuxError::Refused(words)) => return Err(NotUp::LeftRunning(words)),
@@ -244,7 +255,7 @@ impl Engine {
             attempt.launch_file.as_str(),
         ];
         let cwd = Utf8Path::new(&attempt.before.cwd);
-        let pid = match attempt.tmux.respawn_pane(&attempt.pane.pane, cwd, &argv) {
+        let pid = match attempt.tmux.respawn_pane(&attempt.spot, cwd, &argv) {
             Respawned::Made { pid } => pid,
             Respawned::Refused(words) if old.is_some() => {
                 return Err(NotUp::LeftRunning(words));
@@ -258,7 +269,11 @@ impl Engine {
         let process = self.world().processes.started(pid);
         let process = process.map(|started| ProcessId { pid, started });
         let lives = process.is_some_and(|process| self.stays(process, wait));
-        let pane = self.leader_of(found, attempt);
+        let pane = if lives {
+            self.leader_of(found, attempt)
+        } else {
+            self.pane_after_end(found, attempt)
+        };
         let dead = pane.as_ref().is_ok_and(|pane| {
             pane.as_ref()
                 .is_none_or(|pane| pane.dead || pane.pid != pid)
@@ -269,6 +284,8 @@ impl Engine {
             return Err(NotUp::Lost(format!("its agent ended at once{status}")));
         };
         let mut record = attempt.before.clone();
+        let journaled = found.gathered.record.as_ref();
+        record.launched_at = journaled.map(SessionRecord::launch_began_at);
         record.pid = Some(pid);
         record.pid_start_time = Some(process.started);
         record.last_event_at = Some(self.world().clock.now());
@@ -277,7 +294,7 @@ impl Engine {
             return Err(NotUp::Unsure(why));
         }
         found.gathered.record = Some(record);
-        let _ = attempt.tmux.keep_pane(&attempt.pane.pane, false);
+        self.as_configured(found, attempt);
         let pid = attempt.pane.pid;
         let old = old.map(|started| ProcessId { pid, started });
         self.wait_for_end(old.as_slice(), LAUNCHED_WITHIN);
@@ -306,11 +323,31 @@ impl Engine {
         }
     }
 
-    fn leader_of(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Leader>, ()> {
+    /// The pane was kept for the relaunch; from now on it goes or stays as the settings say.
+    fn as_configured(&self, found: &Found, attempt: &Attempt<'_>) {
+        let keep = found.gathered.settings.routing.tmux.remain_on_exit;
+        let _ = attempt.tmux.remain_on_exit(&attempt.spot, keep);
+    }
+
+    /// The pane of a process that has ended. tmux hears of the end, and of the exit status, a moment later.
+    fn pane_after_end(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {
+        let clock = &self.world().clock;
+        let deadline = clock.deadline(HEARD_WITHIN);
+        loop {
+            let pane = self.leader_of(found, attempt);
+            let waits = matches!(&pane, Ok(Some(pane)) if !pane.dead);
+            if !waits || clock.is_over(&deadline) {
+                return pane;
+            }
+            clock.wait(GLANCE);
+        }
+    }
+
+    fn leader_of(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {
         let record = found.gathered.record.as_ref();
         let target = record.and_then(SessionRecord::target).ok_or(())?;
-        let mut leaders = attempt.tmux.leaders(&target).map_err(|_| ())?.into_iter();
-        Ok(leaders.find(|leader| leader.pane == attempt.pane.pane))
+        let panes = attempt.tmux.panes(&target).map_err(|_| ())?;
+        Ok(panes.into_iter().find(|pane| pane.id == attempt.pane.id))
     }
 
     /// Does a process live through the probe time, and until its launcher has become the harness?

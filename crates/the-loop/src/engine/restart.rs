@@ -20,7 +20,7 @@ use crate::process::NoAnswer;
 use crate::store::inbox::Seq;
 use crate::store::lock::ItemLock;
 use crate::store::registry::Registered;
-use crate::tmux::{Leader, Tmux, View};
+use crate::tmux::{Spot, Tmux, View, agent_pane};
 
 /// A session that may be relaunched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(super) struct Looked {
     pub tmux: Tmux,
     pub adapter: Option<Adapter>,
     /// The pane the-loop started, as far as that can be told.
-    pub pane: Option<Leader>,
+    pub pane: Option<crate::tmux::Pane>,
     /// Pids of every live pane.
     pub live: Vec<i32>,
 }
@@ -302,23 +302,20 @@ impl Engine {
         target: &TmuxTarget,
         looked: &mut Looked,
     ) -> Result<(), NoAnswer> {
-        let leaders = looked.tmux.leaders(target)?;
-        let live: Vec<Leader> = leaders.into_iter().filter(|leader| !leader.dead).collect();
-        looked.live = live.iter().map(|leader| leader.pid).collect();
+        let panes = looked.tmux.panes(target)?;
+        let live = panes.iter().filter(|pane| !pane.dead);
+        looked.live = live.map(|pane| pane.pid).collect();
         let recorded = gathered.record.as_ref().and_then(|record| record.pid);
-        let is_ours = |leader: &&Leader| self.marked(leader.pid, &gathered.item).is_some();
-        let pane = live
-            .iter()
-            .find(|leader| Some(leader.pid) == recorded)
-            .or_else(|| live.iter().find(is_ours))
-            .or_else(|| live.first());
+        let is_ours = |pid| self.marked(pid, &gathered.item).is_some();
+        // What a person runs in a pane beside the agent's is not for us to replace.
+        let pane = agent_pane(&panes, recorded, is_ours).filter(|pane| !pane.dead);
         let Some(pane) = pane else { return Ok(()) };
         looked.facts.pane = Pane::Live;
         looked.pane = Some(pane.clone());
         let Some(adapter) = looked.adapter.clone() else {
             return Ok(());
         };
-        let view = looked.tmux.view(target)?;
+        let view = looked.tmux.view(&Spot::of(target, pane))?;
         let agent = self.agent(gathered, &adapter);
         let mut agent = lock(&agent);
         let now = self.world().clock.now();
@@ -348,10 +345,8 @@ impl Engine {
 
     /// Did a client that may write do so a moment ago (DI-27)?
     fn is_typing(&self, gathered: &Gathered, view: &View) -> bool {
-        let quiet = i64::from(gathered.settings.routing.tmux.typing_hold_seconds) * 1000;
-        let now = self.world().clock.now().unix_ms();
-        let mut clients = view.clients.iter();
-        clients.any(|client| !client.read_only && now - client.active_at * 1000 < quiet)
+        let quiet = gathered.settings.routing.tmux.typing_hold_seconds;
+        view.is_typed_into(self.world().clock.now(), quiet)
     }
 }
 

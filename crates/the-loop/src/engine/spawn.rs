@@ -14,14 +14,18 @@ use super::perform::Performer;
 use crate::harness::program;
 use crate::process::ProcessId;
 use crate::store::inbox::OutcomeChange;
-use crate::tmux::Spawned;
+use crate::tmux::{Killed, Spawned};
 
 impl Performer<'_> {
     pub(super) fn make_workspace(&mut self) -> Made {
-        let seq = self.job.as_ref().map_or(i64::MAX, |row| row.seq);
+        let seq = self.job.as_ref().map(|row| row.seq);
         match self.engine.ask_for_room(&self.gathered, seq) {
             Ok(room) => self.room = Some(room),
             Err(reason) => return Made::MustWait(reason),
+        }
+        if let Some(recorded) = self.engine.recorded_place(&self.gathered) {
+            self.gathered.prepared = Some(recorded);
+            return Made::Ready;
         }
         match self.engine.workspace(&self.gathered, self.held) {
             Ok(prepared) => {
@@ -95,6 +99,10 @@ impl Performer<'_> {
             self.error = Some(error.to_string());
             return Journaled::Refused;
         }
+        if launch == Launch::Fresh {
+            self.engine
+                .say_not_resumable(&self.gathered, &self.adapter, previous);
+        }
         self.engine.emit(LogEvent::SessionStarting {
             work_item: self.gathered.item.clone(),
             endpoint: None,
@@ -107,6 +115,22 @@ impl Performer<'_> {
                 .as_ref()
                 .map(|row| row.delivery.delivery_id.clone()),
         });
+        self.gathered.record = Some(record);
+        self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
+        Journaled::Written
+    }
+
+    /// The session lives after all: its record is what it was before the spawn was journaled (DI-39).
+    pub(super) fn take_journal_back(&mut self) -> Journaled {
+        let Some(mut record) = self.before.clone() else {
+            return Journaled::Refused;
+        };
+        record.spawn = None;
+        let registry = &self.engine.0.registry;
+        if let Err(error) = registry.put(self.held, &self.gathered.slug, &record) {
+            self.error = Some(error.to_string());
+            return Journaled::Refused;
+        }
         self.gathered.record = Some(record);
         self.agent = self.engine.fresh_agent(&self.gathered, &self.adapter);
         Journaled::Written
@@ -152,14 +176,16 @@ impl Performer<'_> {
     }
 
     pub(super) fn clear(&mut self, proof: ProvedDead) -> Cleared {
-        if self.tmux.clear_dead(&self.target, proof) {
-            Cleared::Gone
-        } else {
-            self.error = Some(format!(
-                "the dead session {} cannot be cleared",
-                self.target
-            ));
-            Cleared::StillThere
+        match self.tmux.clear_dead(&self.target, proof) {
+            Killed::Gone => Cleared::Gone,
+            Killed::StillThere => {
+                self.error = Some(format!(
+                    "the dead session {} cannot be cleared",
+                    self.target
+                ));
+                Cleared::StillThere
+            }
+            Killed::Unanswered => Cleared::Unanswered,
         }
     }
 
@@ -168,7 +194,7 @@ impl Performer<'_> {
             return Launched::Refused;
         };
         let world = self.engine.world().clone();
-        let carries = self.adapter.carries_first_prompt();
+        let carries = self.adapter.carries_prompt(launch);
         if !carries {
             self.told_by_launch = Some(launch);
         }
@@ -210,11 +236,12 @@ impl Performer<'_> {
             .layout
             .launch_file(&self.gathered.slug, world.ids.bytes());
         let bytes = body.to_string().into_bytes();
+        self.launch_file = Some(file.clone());
         if let Err(error) = world.disk.create_new(&file, &bytes, 0o600) {
             self.error = Some(format!("cannot write the launch file: {error}"));
+            self.forget_launch_file();
             return Launched::Refused;
         }
-        self.launch_file = Some(file.clone());
         // The server may have to be started for this session. Without its file it comes up with tmux's
         // defaults, loses what a failed harness said, and greets the first who attaches with an error.
         let conf = self.engine.0.parts.layout.tmux_conf();
@@ -232,14 +259,15 @@ impl Performer<'_> {
         }
         let argv = [world.program.as_str(), "pane-exec", file.as_str()];
         let was_empty = self
-            .tmux
-            .snapshot()
+            .engine
+            .look_at_server(&self.tmux)
             .is_ok_and(|snapshot| snapshot.is_empty());
         match self
             .tmux
-            .new_session(&self.target, Utf8Path::new(&record.cwd), &argv)
+            .new_session(&self.target, Utf8Path::new(&record.cwd), remain, &argv)
         {
-            Spawned::Made { pid } => {
+            Spawned::Made { pid, pane } => {
+                super::lock(&self.agent).pane = Some(pane);
                 if was_empty {
                     self.engine.emit(LogEvent::TmuxServerStarted {
                         socket: self.tmux.socket().to_owned(),

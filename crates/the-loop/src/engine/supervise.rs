@@ -1,5 +1,8 @@
 //! The look at all sessions, once a second, with one tmux call (DI-14, DI-31).
 
+use std::sync::Arc;
+
+use the_loop_core::config::Settings;
 use the_loop_core::confirm::AgentState;
 use the_loop_core::event::{ExitedState, LogEvent, StateKind};
 use the_loop_core::ids::TmuxTarget;
@@ -8,23 +11,30 @@ use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
+use super::screens::Screens;
 use super::{Engine, lock};
+use crate::process::NoAnswer;
 use crate::store::registry::{RecordFault, Registered};
-use crate::tmux::Snapshot;
+use crate::tmux::{Pane, Snapshot, Tmux, agent_pane};
 
 /// An outage of tmux, so that it is said once.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     since: Option<Timestamp>,
     said: bool,
-    server_gone: bool,
 }
 
 impl Engine {
-    /// One tick: what every session does, what ended, what waits for a person.
+    /// One tick: what every session does, what ended, what waits for a person; then those who wait to be
+    /// brought back.
     pub fn supervise(&self) {
         let settings = self.settings();
         self.release_what_is_over(&settings);
+        self.look_at_all(&settings);
+        self.bring_back_due();
+    }
+
+    fn look_at_all(&self, settings: &Arc<Settings>) {
         let Ok(listing) = self.0.registry.list() else {
             return;
         };
@@ -39,15 +49,20 @@ impl Engine {
         if live.is_empty() {
             return;
         }
-        let snapshot = match self.tmux(&settings).snapshot() {
+        let tmux = self.tmux(settings);
+        let snapshot = match self.look_at_server(&tmux) {
             Ok(snapshot) => {
                 self.answered();
                 snapshot
             }
-            Err(why) => return self.unanswered(&why.to_string()),
+            Err(why) => {
+                self.count_places(settings, None);
+                return self.unanswered(&why.to_string());
+            }
         };
-        self.note_server(&snapshot, live.len());
+        self.count_places(settings, Some((&snapshot, &live)));
         self.look_at_environments(&live, &snapshot);
+        let screens = self.screens(&live, &self.adapters(settings), &snapshot, &tmux);
         for found in live {
             // A session on another server is looked at when something is delivered to it.
             let elsewhere = found
@@ -58,12 +73,13 @@ impl Engine {
             if found.record.status == SessionStatus::Starting {
                 self.settle_left_behind(found);
             } else if !elsewhere {
-                self.look_at(found, &snapshot);
+                self.look_at(found, &snapshot, &screens);
+                self.hear_of_doubts(&self.gathered_of(found));
             }
         }
     }
 
-    fn look_at(&self, found: &Registered, snapshot: &Snapshot) {
+    fn look_at(&self, found: &Registered, snapshot: &Snapshot, screens: &Screens) {
         let Some(target) = TmuxTarget::parse(&found.record.tmux_target) else {
             return;
         };
@@ -75,14 +91,25 @@ impl Engine {
             return;
         };
         let agent = self.agent(&gathered, &adapter);
-        let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
+        let item = &found.record.item;
+        let is_ours = |pid| self.marked(pid, item).is_some();
+        let own = agent_pane(snapshot.panes(&target), found.record.pid, is_ours);
+        let pane = own.filter(|pane| !pane.dead);
         if pane.is_some() {
             self.learn_in_passing(found, &adapter, &agent);
         }
         let now = self.world().clock.now();
         let mut watched = lock(&agent);
+        watched.pane = own.map(|pane| pane.id);
+        // A process that was put into the pane a moment ago carries its mark only once it is the harness.
+        let out_of_sight = own.is_none() && snapshot.state(&target) == TmuxState::Live;
+        if std::mem::replace(&mut watched.said.out_of_sight, out_of_sight) != out_of_sight
+            && out_of_sight
+        {
+            return;
+        }
         let observation = match pane {
-            Some(pane) => watched.observe(now, None, Some(&pane.title)),
+            Some(pane) => watched.observe(now, screens.get(&pane.id), Some(&pane.title)),
             None => {
                 watched.last_look();
                 None
@@ -104,7 +131,7 @@ impl Engine {
             self.say_malformed(&gathered, malformed);
         }
         if has_ended {
-            self.say_exited(found, &target, snapshot);
+            self.say_exited(found, &target, own);
         }
         if changed {
             self.say_turn(&gathered, &found.record.harness, seen);
@@ -129,8 +156,7 @@ impl Engine {
         });
     }
 
-    fn say_exited(&self, found: &Registered, target: &TmuxTarget, snapshot: &Snapshot) {
-        let dead = snapshot.state(target) == TmuxState::Dead;
+    fn say_exited(&self, found: &Registered, target: &TmuxTarget, own: Option<&Pane>) {
         // The record as it is now: an end that was wanted may have been written since the listing.
         let now = self.0.registry.get(&found.record.item).ok().flatten();
         let expected = now.is_some_and(|now| now.record.idle_stopped_at.is_some());
@@ -139,15 +165,11 @@ impl Engine {
             endpoint: None,
             harness: found.record.harness.clone(),
             tmux_target: target.to_string(),
-            state: if dead {
-                ExitedState::Dead
-            } else {
-                ExitedState::Absent
+            state: match own {
+                Some(_) => ExitedState::Dead,
+                None => ExitedState::Absent,
             },
-            exit_code: snapshot
-                .panes(target)
-                .first()
-                .and_then(|pane| pane.exit_status),
+            exit_code: own.and_then(|pane| pane.exit_status),
             expected,
         });
     }
@@ -213,16 +235,54 @@ impl Engine {
         }
     }
 
-    fn note_server(&self, snapshot: &Snapshot, live: usize) {
-        let mut outage = lock(&self.0.outage);
-        let gone = snapshot.is_empty();
-        if gone && !outage.server_gone {
-            self.emit(LogEvent::TmuxServerGone {
-                socket: self.settings().routing.tmux.socket_name.clone(),
-                count: live as u64,
-            });
+    /// One look at all panes of a server, which also notices that the server is gone. Looks are taken one
+    /// after the other, so that a server that went and came back between two ticks is told of, and told
+    /// once (DI-41).
+    pub(super) fn look_at_server(&self, tmux: &Tmux) -> Result<Snapshot, NoAnswer> {
+        let settings = self.settings();
+        if tmux.socket() != settings.routing.tmux.socket_name {
+            return tmux.snapshot();
         }
-        outage.server_gone = gone;
+        let mut gone = lock(&self.0.server_gone);
+        let snapshot = tmux.snapshot()?;
+        if !snapshot.is_empty() {
+            *gone = false;
+        } else if !*gone {
+            *gone = self.server_is_gone(tmux.socket());
+        }
+        Ok(snapshot)
+    }
+
+    /// Tells it when sessions are gone with it, and brings them back where that is wanted.
+    fn server_is_gone(&self, socket: &str) -> bool {
+        let Ok(listing) = self.0.registry.list() else {
+            return false;
+        };
+        let had_a_session = |found: &&Registered| {
+            let record = &found.record;
+            let is_first = record
+                .spawn
+                .as_ref()
+                .is_some_and(|spawn| spawn.previous.is_none());
+            let here = record.tmux_socket.as_deref().is_none_or(|s| s == socket);
+            record.status.is_live() && !is_first && here && record.idle_stopped_at.is_none()
+        };
+        let lost: Vec<&Registered> = listing.records.iter().filter(had_a_session).collect();
+        if lost.is_empty() {
+            return false;
+        }
+        self.emit(LogEvent::TmuxServerGone {
+            socket: socket.to_owned(),
+            count: lost.len() as u64,
+        });
+        if self.settings().routing.tmux.recover_on_start {
+            for found in lost {
+                if found.record.status == SessionStatus::Active {
+                    self.bring_back_later(&found.record);
+                }
+            }
+        }
+        true
     }
 
     /// Says a file that cannot be used once for each change of it (ST-31).

@@ -10,6 +10,7 @@ use the_loop_core::session::SessionStatus;
 use super::item::{Gathered, Job, Progress};
 use super::perform::Performer;
 use super::{Engine, lock};
+use crate::harness::adapter::Adapter;
 use crate::store::inbox::OutcomeChange;
 use crate::store::lock::ItemLock;
 
@@ -30,6 +31,26 @@ impl Engine {
         };
         let counts = why.costs_an_attempt();
         let will_retry = why.may_retry() && !(counts && Self::is_spent(gathered, job));
+        self.say_spawn_failed(performer, why, will_retry);
+        self.roll_back(performer);
+        if !why.may_retry() {
+            return self.abandon(performer.held, gathered, job, error);
+        }
+        self.try_failed(performer.held, gathered, job, error, counts)
+    }
+
+    /// Tells of a session that did not come up, with the remedy where a person has one.
+    pub(super) fn say_spawn_failed(
+        &self,
+        performer: &Performer<'_>,
+        why: SpawnFailure,
+        will_retry: bool,
+    ) {
+        let gathered = &performer.gathered;
+        let error = match performer.error.as_deref() {
+            None | Some("") => failure_words(why),
+            Some(error) => error,
+        };
         let remedy = match why {
             SpawnFailure::OccupiedByOther | SpawnFailure::NameTaken => Some(format!(
                 "end it ({}) or register it (the-loop sessions register --work-item {} …)",
@@ -53,11 +74,50 @@ impl Engine {
             remedy,
             tail: (!performer.tail.is_empty()).then(|| performer.tail.join("\n")),
         });
-        self.roll_back(performer);
-        if !why.may_retry() {
-            return self.abandon(performer.held, gathered, job, error);
+    }
+
+    /// Tells of a dead session that holds a name and cannot be cleared, where no delivery ends by it.
+    pub(super) fn say_occupied(&self, performer: &Performer<'_>) {
+        self.emit(LogEvent::SessionSpawnFailed {
+            work_item: performer.gathered.item.clone(),
+            endpoint: None,
+            harness: performer.adapter.name().to_owned(),
+            tmux_target: Some(performer.target.to_string()),
+            error: performer.error.clone().unwrap_or_default(),
+            will_retry: false,
+            remedy: Some(format!(
+                "end it ({})",
+                performer.tmux.kill_command(&performer.target)
+            )),
+            tail: None,
+        });
+    }
+
+    /// A conversation that cannot even be tried to resume is lost as one that failed to: said once, before
+    /// the fresh one (DI-39).
+    pub(super) fn say_not_resumable(
+        &self,
+        gathered: &Gathered,
+        adapter: &Adapter,
+        previous: Option<SessionStatus>,
+    ) {
+        if previous.is_none() || !lock(&self.0.lost_said).insert(gathered.key.clone()) {
+            return;
         }
-        self.try_failed(performer.held, gathered, job, error, counts)
+        let error = if !gathered.settings.routing.tmux.resume_on_respawn {
+            "resuming is off (routing.tmux.resumeOnRespawn)"
+        } else if !adapter.can_resume() {
+            "the harness cannot resume a conversation"
+        } else {
+            "no conversation is recorded"
+        };
+        self.emit(LogEvent::SessionResumeFailed {
+            work_item: gathered.item.clone(),
+            endpoint: None,
+            harness: adapter.name().to_owned(),
+            harness_session_id: None,
+            error: error.to_owned(),
+        });
     }
 
     /// The process took its prompt and ended before it was up. The agent has the prompt, so it is not
@@ -117,6 +177,7 @@ impl Engine {
             harness_session_id: old.filter(|id| !id.is_empty()),
             error: error.to_owned(),
         });
+        lock(&self.0.lost_said).insert(gathered.key.clone());
         if let Some(mut record) = performer.before.clone() {
             record.harness_session_id = String::new();
             record.spawn = None;
@@ -157,6 +218,11 @@ impl Engine {
         };
         // A record that could not be taken back says `starting`; the next look settles it.
         let _ = restored;
+        // The launch that nobody took holds an environment, which must not lie about (DI-20).
+        let _ = self
+            .0
+            .registry
+            .forget_launch_files(held, &gathered.item, &gathered.slug);
         lock(&self.0.agents).remove(&gathered.key);
     }
 }

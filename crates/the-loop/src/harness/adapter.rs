@@ -7,11 +7,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::config::pattern::Signal;
 use the_loop_core::config::{HarnessTrust, Settings};
 use the_loop_core::confirm::{AgentState, Composer};
+use the_loop_core::dispatch::Launch;
 use the_loop_core::ids::{HarnessSessionId, Marker, Slug};
 use the_loop_core::time::Timestamp;
 
+use super::argv::fill;
 use super::declaration::{ComposerRule, Declaration, IdSource, KnownDialog, Program};
 use super::kind::Kind;
 use super::place::Place;
@@ -24,7 +27,7 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub struct Adapter {
     kind: Kind,
-    declared: Arc<Declaration>,
+    pub(super) declared: Arc<Declaration>,
 }
 
 /// All harnesses that the settings allow.
@@ -219,53 +222,29 @@ impl Adapter {
         matches!(self.declared.session_id, IdSource::Screen(_))
     }
 
-    /// The conversation that a command line of this harness names, where it is one of its declared ones.
-    pub fn id_in_argv(&self, argv: &[String]) -> Option<HarnessSessionId> {
-        let templates = [&self.declared.resume, &self.declared.spawn];
-        templates.into_iter().find_map(|template| {
-            let starts = argv.windows(template.len().max(1));
-            starts.into_iter().find_map(|words| id_in(template, words))
-        })
-    }
-
-    /// Does a first prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
-    pub fn carries_first_prompt(&self) -> bool {
-        !self.declared.prompt_args.is_empty()
-    }
-
-    /// Arguments of a new conversation.
-    pub fn spawn_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.spawn, context, prompt)
-    }
-
-    /// Arguments that take up the recorded conversation.
-    pub fn resume_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.resume, context, prompt)
-    }
-
-    /// Declared words, then the operator's, then the prompt. A word is filled in once: what was filled
-    /// in is never looked at again.
-    fn argv(
-        &self,
-        declared: &[String],
-        context: &LaunchContext<'_>,
-        prompt: Option<&str>,
-    ) -> Vec<String> {
-        let id = context.session_id.map_or("", HarnessSessionId::as_str);
-        let values = [
-            ("session_id", id),
-            ("settings_file", context.settings_file.as_str()),
-            ("mail_dir", context.mail_dir.as_str()),
-            ("cwd", context.cwd.as_str()),
-            ("slug", context.slug.as_str()),
-        ];
-        let mut argv: Vec<String> = declared.iter().map(|word| fill(word, &values)).collect();
-        argv.extend(context.harness_args.iter().cloned());
-        if let Some(prompt) = prompt {
-            let words = self.declared.prompt_args.iter();
-            argv.extend(words.map(|word| fill(word, &[("prompt", prompt)])));
+    /// Does a prompt come with the launch? Else it is pasted when the harness is ready (DI-25).
+    pub fn carries_prompt(&self, launch: Launch) -> bool {
+        match launch {
+            Launch::Fresh => !self.declared.prompt_args.is_empty(),
+            Launch::Resume => !self.declared.prompt_args.is_empty() && self.declared.resume_carries,
         }
-        argv
+    }
+
+    /// Variables that its pane gets, over `env.pass` and under the env file and our own names.
+    pub fn env(&self, world: &World, mail_dir: &Utf8Path) -> BTreeMap<String, String> {
+        let mut env = self.declared.env.clone();
+        env.extend(self.kind.env(world, mail_dir));
+        env
+    }
+
+    /// Does only its screen tell what it does and waits for? Then the look at all sessions takes the
+    /// screen as well.
+    pub fn is_told_by_screen(&self) -> bool {
+        let on_screen = |signal: &Signal| matches!(signal, Signal::Screen(_));
+        let mut signals = self.declared.signals.all().into_iter().flatten();
+        // Of a dialog that was declared, nothing else is known.
+        let dialogs = self.kind == Kind::Declared && !self.declared.dialogs.is_empty();
+        self.kind.is_told_by_screen() || dialogs || signals.any(on_screen)
     }
 
     /// Writes the settings file of this session and the pre-answers, before a launch (DI-35). Safe to
@@ -295,13 +274,16 @@ impl Adapter {
         if self.known_dialog(screen).is_some() {
             return Composer::Unknown;
         }
+        if let Some(composer) = self.kind.composer(screen, marker) {
+            return composer;
+        }
         if let ComposerRule::EmptyWhen(empty) = &self.declared.composer {
             return match marker {
                 _ if empty.is_match(&screen.text()) => Composer::Empty,
-                // Something is in it, and where it stands is not known: with our marker on the screen
-                // it may be our text, or somebody's below an earlier prompt of ours.
-                Some(marker) if screen.holds(marker.as_str()) => Composer::Unknown,
-                Some(_) | None => Composer::Draft,
+                // Something is in it, and whether that is ours cannot be told: what was pasted may have
+                // scrolled away, and somebody's words may stand below an earlier prompt of ours.
+                Some(_) => Composer::Unknown,
+                None => Composer::Draft,
             };
         }
         let Some(rows) = self.input_line(screen) else {
@@ -310,7 +292,9 @@ impl Adapter {
         // A narrow pane breaks a marker over two rows. A first character other than the usual prompt
         // means a mode that somebody switched on, and stays as a part of the draft.
         let usual = match &self.declared.composer {
-            ComposerRule::Ruled { prompts, .. } => prompts.first().copied(),
+            ComposerRule::Ruled { prompts, .. } | ComposerRule::Open { prompts } => {
+                prompts.first().copied()
+            }
             ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
         };
         let text: String = screen.solid[rows]
@@ -373,29 +357,13 @@ impl Adapter {
     pub fn baseline(&self) -> Option<AgentState> {
         let signals = &self.declared.signals;
         match self.kind {
-            Kind::Claude | Kind::Demo => None,
+            Kind::Claude | Kind::Codex | Kind::OpenCode | Kind::Gemini | Kind::Demo => None,
             Kind::Declared => {
                 let shows = signals.ready.is_some() || signals.idle.is_some();
                 (!shows && self.is_known()).then_some(AgentState::Ready)
             }
         }
     }
-}
-
-/// The id that stands in these words where the template has it. Words that are filled in with
-/// something else are passed over.
-fn id_in(template: &[String], words: &[String]) -> Option<HarnessSessionId> {
-    const ID: &str = "{session_id}";
-    let mut id = None;
-    for (template, word) in template.iter().zip(words) {
-        if let Some((before, after)) = template.split_once(ID) {
-            let inner = word.strip_prefix(before)?.strip_suffix(after)?;
-            id = Some(HarnessSessionId::parse(inner)?);
-        } else if !template.contains('{') && template != word {
-            return None;
-        }
-    }
-    id
 }
 
 /// The file that a new conversation has made since the launch, and nobody else's: with another session of
@@ -417,32 +385,9 @@ fn learn_from_file(pattern: &str, learning: &Learning<'_>) -> Option<HarnessSess
     ids.next().is_none().then_some(first.1)
 }
 
-/// Fills in words in braces, each once and from left to right; other braces stay as they are.
-fn fill(word: &str, values: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(word.len());
-    let mut rest = word;
-    while let Some(open) = rest.find('{') {
-        filled.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let found = values.iter().find_map(|(name, value)| {
-            let after = rest.strip_prefix('{')?.strip_prefix(name)?;
-            Some((value, after.strip_prefix('}')?))
-        });
-        if let Some((value, after)) = found {
-            filled.push_str(value);
-            rest = after;
-        } else {
-            filled.push('{');
-            rest = &rest[1..];
-        }
-    }
-    filled.push_str(rest);
-    filled
-}
-
 /// Does our text stand there from its beginning? Words of somebody else before it, or a mode that was
 /// switched on, make the whole a draft. What has scrolled out above is taken for ours. No white space.
-fn is_our_text(text: &str, marker: &Marker) -> bool {
+pub(super) fn is_our_text(text: &str, marker: &Marker) -> bool {
     text.split_once(marker.as_str())
         .is_some_and(|(before, _)| "the-loopdelivery".ends_with(before))
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde_json::{Value, json};
+use the_loop_core::config::AcceptBypass;
 use the_loop_core::config::pattern::Confirms;
-use the_loop_core::config::{AcceptBypass, TrustScope};
 use the_loop_core::confirm::{AgentState, Observation, ObservationSource, WaitingKind};
 use the_loop_core::time::Timestamp;
 
@@ -217,34 +217,13 @@ pub fn pre_answer(context: &LaunchContext<'_>) -> Result<Vec<String>, TrustError
         source,
     })?;
     let mut keys: Vec<TruePath> = vec![vec!["hasCompletedOnboarding".to_owned()]];
-    for folder in trusted_folders(context) {
+    for folder in trust::folders(context) {
         for answer in ["hasTrustDialogAccepted", "hasCompletedProjectOnboarding"] {
             let key = ["projects", folder.as_str(), answer];
             keys.push(key.map(str::to_owned).to_vec());
         }
     }
     trust::set_true(&**disk, &file, &keys)
-}
-
-/// The checkout, as written and as it resolves, and the workspace root unless it is `/` or the home.
-fn trusted_folders(context: &LaunchContext<'_>) -> Vec<Utf8PathBuf> {
-    let disk = &context.world.disk;
-    let mut folders = vec![context.cwd.to_owned()];
-    folders.extend(disk.canonicalize(context.cwd).ok());
-    let root = match context.trust.scope {
-        TrustScope::WorkspaceRoot => context.workspace_root,
-        TrustScope::Directory => None,
-    };
-    if let Some(root) = root {
-        let home = context.pane_env.get("HOME").map(Utf8Path::new);
-        let real = |path: &Utf8Path| disk.canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let resolved = real(root);
-        if resolved != "/" && home.map(real) != Some(resolved) {
-            folders.push(root.to_owned());
-        }
-    }
-    folders.dedup();
-    folders
 }
 
 /// What a hook says about the state; `None` when it says nothing.

@@ -34,6 +34,8 @@ pub struct Declaration {
     pub resume: Vec<String>,
     /// Arguments that carry a first prompt, put last; empty: it is pasted when ready.
     pub prompt_args: Vec<String>,
+    /// Do they carry one to a conversation that is taken up, too?
+    pub resume_carries: bool,
     /// How the id of a conversation is known.
     pub session_id: IdSource,
     /// Lines of a prompt that is pasted as it is (DI-25).
@@ -73,6 +75,7 @@ impl Declaration {
             spawn: Vec::new(),
             resume: Vec::new(),
             prompt_args: Vec::new(),
+            resume_carries: true,
             session_id: IdSource::Never,
             inline_lines_max: INLINE_LINES_MAX,
             inline_chars_max: INLINE_CHARS_MAX,
@@ -147,6 +150,12 @@ pub enum ComposerRule {
     Ruled {
         /// What the rows above and below begin with.
         rule: String,
+        /// What the input line begins with; the first is the usual one.
+        prompts: Vec<char>,
+    },
+    /// Nothing is drawn around it: it goes from the lowest row that begins with one of `prompts` to the
+    /// empty row above the lines at the bottom.
+    Open {
         /// What the input line begins with; the first is the usual one.
         prompts: Vec<char>,
     },

@@ -141,3 +141,6 @@ fn cannot(declared: &Declaration) -> Vec<String> {
     }
     cannot
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,15 @@
 //! What data cannot say of a harness: one arm for each that has code of its own.
 //!
 //! A harness's module gives the same functions as [`claude`]: `declaration`, `prepare`,
-//! `transcript_path`, `hook_state`, `title_state`, `screen_state` and, where there is something to them,
-//! `state_file`, `learn_id` and `input_line`.
+//! `transcript_path`, `title_state`, `screen_state` and, where there is something to them, `hook_state`,
+//! `state_file`, `learn_id`, `input_line` and `composer`.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use the_loop_core::confirm::{AgentState, Observation};
-use the_loop_core::ids::HarnessSessionId;
+use camino::{Utf8Path, Utf8PathBuf};
+use the_loop_core::confirm::{AgentState, Composer, Observation};
+use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
 use super::adapter::{Adapter, HarnessError, LaunchContext, Learning};
@@ -19,7 +19,7 @@ use super::place::Place;
 use super::screen::ScreenView;
 use super::transcript::TranscriptFormat;
 use super::trust::TrustError;
-use super::{claude, cursor, demo};
+use super::{claude, codex, cursor, demo, gemini, opencode};
 use crate::store::layout::Layout;
 use crate::world::World;
 
@@ -28,8 +28,14 @@ use crate::world::World;
 pub enum Kind {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// The agent in this program, for demonstrations and tests (DI-38).
     Demo,
+    /// Gemini CLI.
+    Gemini,
+    /// OpenCode.
+    OpenCode,
     /// None: everything about it is declared, in the settings or beside this.
     Declared,
 }
@@ -43,6 +49,11 @@ impl Adapter {
         Self::new(Kind::Claude, claude::declaration())
     }
 
+    /// Codex.
+    pub fn codex() -> Self {
+        Self::new(Kind::Codex, codex::declaration())
+    }
+
     /// Cursor's agent: nothing of it needs code.
     pub fn cursor() -> Self {
         Self::new(Kind::Declared, cursor::declaration())
@@ -53,9 +64,26 @@ impl Adapter {
         Self::new(Kind::Demo, demo::declaration())
     }
 
+    /// Gemini CLI.
+    pub fn gemini() -> Self {
+        Self::new(Kind::Gemini, gemini::declaration())
+    }
+
+    /// OpenCode.
+    pub fn opencode() -> Self {
+        Self::new(Kind::OpenCode, opencode::declaration())
+    }
+
     /// Those that this release knows without being told.
     pub fn built_in() -> Vec<Self> {
-        vec![Self::claude(), Self::cursor(), Self::demo()]
+        vec![
+            Self::claude(),
+            Self::codex(),
+            Self::opencode(),
+            Self::cursor(),
+            Self::gemini(),
+            Self::demo(),
+        ]
     }
 }
 
@@ -72,6 +100,8 @@ impl Kind {
                 claude::write_settings(context, &declared.hooks)?;
                 Ok(claude::pre_answer(context))
             }
+            Self::Codex => Ok(codex::pre_answer(context)),
+            Self::Gemini => gemini::prepare(context),
             Self::Declared => {
                 // A program that takes such settings is told of its hooks and of its mail.
                 let settings = |word: &String| word.contains("{settings_file}");
@@ -80,24 +110,27 @@ impl Kind {
                 }
                 Ok(Ok(Vec::new()))
             }
-            Self::Demo => Ok(Ok(Vec::new())),
+            Self::OpenCode | Self::Demo => Ok(Ok(Vec::new())),
         }
     }
 
     /// Where its transcript is, before a hook has told.
     pub(super) fn transcript_path(
         self,
-        _world: &World,
+        world: &World,
         place: &Place,
         _since: Timestamp,
     ) -> Option<Utf8PathBuf> {
         match self {
             Self::Claude => claude::transcript_path(place),
+            Self::Codex => codex::transcript_path(world, place),
             Self::Demo => {
                 let root = place.dir("THE_LOOP_STATE_ROOT")?;
                 let id = place.session_id.as_ref()?;
                 Some(Layout::new(&root).demo_transcript(id))
             }
+            Self::Gemini => gemini::transcript_path(world, place),
+            Self::OpenCode => opencode::database(place),
             Self::Declared => None,
         }
     }
@@ -106,7 +139,10 @@ impl Kind {
     pub(super) fn transcript_format(self) -> TranscriptFormat {
         match self {
             Self::Claude => TranscriptFormat::Claude,
+            Self::Codex => TranscriptFormat::Codex,
             Self::Demo => TranscriptFormat::Demo,
+            Self::Gemini => TranscriptFormat::Gemini,
+            Self::OpenCode => TranscriptFormat::OpenCodeRows,
             Self::Declared => TranscriptFormat::Lines,
         }
     }
@@ -115,7 +151,7 @@ impl Kind {
     pub(super) fn state_file(self, world: &World, place: &Place, pid: i32) -> Option<Observation> {
         match self {
             Self::Claude => claude::sessions_file(world, place, pid),
-            Self::Demo | Self::Declared => None,
+            Self::Codex | Self::OpenCode | Self::Gemini | Self::Demo | Self::Declared => None,
         }
     }
 
@@ -124,7 +160,7 @@ impl Kind {
         match self {
             Self::Claude => claude::hook_state(line),
             Self::Demo => demo::hook_state(line),
-            Self::Declared => None,
+            Self::Codex | Self::OpenCode | Self::Gemini | Self::Declared => None,
         }
     }
 
@@ -132,8 +168,10 @@ impl Kind {
     pub(super) fn title_state(self, title: &str) -> Option<Shown> {
         let state = match self {
             Self::Claude => claude::title_state(title),
+            Self::Codex => codex::title_state(title),
             Self::Demo => demo::title_state(title),
-            Self::Declared => None,
+            Self::Gemini => return gemini::title_state(title),
+            Self::OpenCode | Self::Declared => None,
         };
         state.map(|state| (state, Duration::ZERO))
     }
@@ -143,7 +181,10 @@ impl Kind {
     pub(super) fn screen_state(self, screen: &ScreenView) -> Option<Shown> {
         match self {
             Self::Claude => claude::screen_state(screen),
+            Self::Codex => codex::screen_state(screen),
             Self::Demo => demo::screen_state(screen).map(|state| (state, Duration::ZERO)),
+            Self::Gemini => gemini::screen_state(screen),
+            Self::OpenCode => opencode::screen_state(screen),
             Self::Declared => None,
         }
     }
@@ -151,7 +192,7 @@ impl Kind {
     /// Does its idle look the same before and after the first turn? Then it is ready before it.
     pub(super) fn idles_before_first_turn(self) -> bool {
         match self {
-            Self::Claude | Self::Declared => true,
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Gemini | Self::Declared => true,
             Self::Demo => false,
         }
     }
@@ -163,18 +204,59 @@ impl Kind {
         declared: &Declaration,
     ) -> Option<Range<usize>> {
         match self {
-            Self::Claude | Self::Demo | Self::Declared => match &declared.composer {
-                ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
-                ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
-            },
+            Self::Gemini => gemini::input_line(screen),
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Demo | Self::Declared => {
+                match &declared.composer {
+                    ComposerRule::Ruled { rule, prompts } => screen.input_line(rule, prompts),
+                    ComposerRule::Open { prompts } => screen.open_input_line(prompts),
+                    ComposerRule::EmptyWhen(_) | ComposerRule::Unseen => None,
+                }
+            }
+        }
+    }
+
+    /// What is in its input line, where its own code reads that.
+    pub(super) fn composer(self, screen: &ScreenView, marker: Option<&Marker>) -> Option<Composer> {
+        match self {
+            Self::Gemini => Some(gemini::composer(screen, marker)),
+            Self::OpenCode => Some(opencode::composer(screen, marker)),
+            Self::Claude | Self::Codex | Self::Demo | Self::Declared => None,
+        }
+    }
+
+    /// How long it must have ended a turn before its transcript proves that it is idle.
+    pub(super) fn rest(self) -> Duration {
+        match self {
+            Self::Gemini => gemini::REST,
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Demo | Self::Declared => {
+                Duration::ZERO
+            }
         }
     }
 
     /// The id of the conversation that was begun since the launch, where its own code learns it.
-    pub(super) fn learn_id(self, _learning: &Learning<'_>) -> Option<HarnessSessionId> {
+    pub(super) fn learn_id(self, learning: &Learning<'_>) -> Option<HarnessSessionId> {
         match self {
+            Self::Codex => codex::learn_id(learning),
+            Self::OpenCode => opencode::learn_id(learning),
             // We choose it, or the declaration says where it stands.
-            Self::Claude | Self::Demo | Self::Declared => None,
+            Self::Claude | Self::Demo | Self::Gemini | Self::Declared => None,
+        }
+    }
+
+    /// A variable that its pane gets for this session, where that takes code.
+    pub(super) fn env(self, world: &World, mail_dir: &Utf8Path) -> Option<(String, String)> {
+        match self {
+            Self::OpenCode => Some(opencode::session_settings(world, mail_dir)),
+            Self::Claude | Self::Codex | Self::Demo | Self::Gemini | Self::Declared => None,
+        }
+    }
+
+    /// Does only its screen tell what it does and waits for?
+    pub(super) fn is_told_by_screen(self) -> bool {
+        match self {
+            Self::OpenCode => true,
+            Self::Claude | Self::Codex | Self::Demo | Self::Gemini | Self::Declared => false,
         }
     }
 }

@@ -6,14 +6,19 @@
 //! commands that run inside a pane.
 
 pub mod adapter;
+mod argv;
 pub mod claude;
+pub mod codex;
+pub mod conversation;
 pub mod cursor;
 pub mod declaration;
 pub mod declared;
 pub mod demo;
+pub mod gemini;
 pub mod glob;
 pub mod hook;
 pub mod kind;
+pub mod opencode;
 pub mod pane_exec;
 pub mod place;
 pub mod program;

@@ -49,11 +49,6 @@ impl ScreenView {
         self.rows.join("\n")
     }
 
-    /// Does it show this word, also where the pane's width has broken it?
-    pub fn holds(&self, word: &str) -> bool {
-        self.rows.concat().contains(word)
-    }
-
     /// The rows of an input line: those between the lowest two rows that begin with `rule`, when the
     /// first of them begins with one of `prompts`.
     pub fn input_line(&self, rule: &str, prompts: &[char]) -> Option<Range<usize>> {
@@ -62,6 +57,30 @@ impl ScreenView {
         let top = self.rows[..bottom].iter().rposition(is_rule)?;
         let first = self.rows.get(top + 1)?;
         first.starts_with(prompts).then_some(top + 1..bottom)
+    }
+
+    /// The rows of an input line that nothing is drawn around: from the lowest row that begins with one
+    /// of `prompts` to the empty row above the lines at the bottom. An earlier prompt in the conversation
+    /// begins with a faint one. The choices of a dialog begin with such a sign and a number; what somebody
+    /// typed that looks so is not told apart from them.
+    pub fn open_input_line(&self, prompts: &[char]) -> Option<Range<usize>> {
+        let top = self
+            .solid
+            .iter()
+            .rposition(|row| row.starts_with(prompts))?;
+        let text = self.rows[top].trim_start_matches(prompts).trim_start();
+        let number = text.split_once(". ").map_or("", |(number, _)| number);
+        if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let last = self.rows.iter().rposition(|row| !row.is_empty())?;
+        let bottom = self.rows[..last].iter().rposition(String::is_empty)?;
+        // Empty rows below its last words are not its own; those between its words are.
+        let end = self.rows[..bottom]
+            .iter()
+            .rposition(|row| !row.is_empty())?
+            + 1;
+        (top < end).then_some(top..end)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Reading a conversation as its harness writes it down (DI-29, DI-37).
 
+mod codex;
+
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
+use the_loop_core::confirm::WaitingKind;
 use the_loop_core::ids::Marker;
 use the_loop_core::prompt::markers_in;
 use the_loop_core::time::Timestamp;
@@ -21,8 +24,14 @@ const TRANSCRIPT_LINE_BYTES_MAX: usize = 2 << 20;
 pub enum TranscriptFormat {
     /// Claude Code's JSONL.
     Claude,
+    /// Codex's rollouts.
+    Codex,
     /// The demo agent's JSONL (DI-38).
     Demo,
+    /// Gemini CLI's JSONL.
+    Gemini,
+    /// No lines: rows of OpenCode's database, which [`super::conversation`] follows.
+    OpenCodeRows,
     /// Lines of a harness that an operator declared; only our markers in them mean something.
     Lines,
 }
@@ -45,6 +54,13 @@ pub enum Entry {
         ends_turn: bool,
         /// Tokens not counted by an earlier entry.
         usage: Usage,
+    },
+    /// A turn that ended because the account may not go on (DI-42).
+    Barred {
+        /// When.
+        at: Timestamp,
+        /// A usage limit or a missing login.
+        kind: WaitingKind,
     },
     /// A line that bears delivery markers, in a transcript that tells no more.
     Mention {
@@ -69,6 +85,15 @@ pub struct Growth {
     pub modified_ms: i64,
 }
 
+/// What was counted so far of a count that grows from line to line: that of a message of Claude's
+/// or Gemini's, which is written piece by piece, or of Codex's conversation.
+#[derive(Clone, Debug, Default)]
+pub(in crate::harness) struct Counted {
+    /// Which message.
+    id: String,
+    usage: Usage,
+}
+
 /// Reads a transcript as it grows. Memory is bounded by its longest line.
 #[derive(Clone, Debug)]
 pub struct TranscriptTail {
@@ -76,8 +101,7 @@ pub struct TranscriptTail {
     format: TranscriptFormat,
     tail: LineTail,
     growth: Growth,
-    /// A message of Claude's is written line by line, each with the count so far.
-    counted: Option<(String, Usage)>,
+    counted: Counted,
     restarted: bool,
 }
 
@@ -89,7 +113,7 @@ impl TranscriptTail {
             format,
             tail: LineTail::new(TRANSCRIPT_LINE_BYTES_MAX),
             growth: Growth::default(),
-            counted: None,
+            counted: Counted::default(),
             restarted: false,
         }
     }
@@ -145,8 +169,11 @@ impl TranscriptTail {
         let told = self.tail.read(disk, &self.path, &mut |line| {
             let entry = match format {
                 TranscriptFormat::Claude => claude_entry(line, counted),
+                TranscriptFormat::Codex => codex::entry(line, &mut counted.usage),
                 TranscriptFormat::Demo => demo_entry(line),
+                TranscriptFormat::Gemini => gemini::entry(line, counted),
                 TranscriptFormat::Lines => mention(line),
+                TranscriptFormat::OpenCodeRows => None,
             };
             entries.extend(entry);
         })?;
@@ -176,7 +203,7 @@ fn at_of(line: &Value, name: &str) -> Option<Timestamp> {
 
 /// Claude writes many kinds of lines, some with a copy of the prompt inside. Only a `user` line that
 /// is no sub-agent's, not made by the program itself and not a tool's result is a user's prompt.
-fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<Entry> {
+fn claude_entry(line: &[u8], counted: &mut Counted) -> Option<Entry> {
     if !contains(line, b"\"type\":\"user\"") && !contains(line, b"\"type\":\"assistant\"") {
         return None;
     }
@@ -198,12 +225,16 @@ fn claude_entry(line: &[u8], counted: &mut Option<(String, Usage)>) -> Option<En
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             let usage = claude_usage(message.get("usage"));
-            let fresh = match counted {
-                Some((last, before)) if last == id && !id.is_empty() => usage.beyond(*before),
-                Some(_) | None => usage,
+            let fresh = if counted.id == id && !id.is_empty() {
+                usage.beyond(counted.usage)
+            } else {
+                usage
             };
             if !usage.is_zero() {
-                *counted = Some((id.to_owned(), usage));
+                *counted = Counted {
+                    id: id.to_owned(),
+                    usage,
+                };
             }
             let stop = message.get("stop_reason").and_then(Value::as_str);
             Some(Entry::Answer {
@@ -307,6 +338,8 @@ fn mention(line: &[u8]) -> Option<Entry> {
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
 }
+
+pub(in crate::harness) mod gemini;
 
 #[cfg(test)]
 mod tests;

@@ -3,18 +3,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use the_loop_core::config::pattern::Confirms;
 use the_loop_core::confirm::{self, AgentState, By, MarkerSeen, Observation, ObservationSource};
 use the_loop_core::ids::{HarnessSessionId, Marker};
 use the_loop_core::time::Timestamp;
 
 use super::adapter::{Adapter, Learning};
+use super::conversation::Conversation;
 use super::hook::{HookLine, HookTail, OPERATOR_RESUME};
 use super::kind::Kind;
 use super::place::Place;
 use super::screen::ScreenView;
 use super::signals::Told;
-use super::transcript::{Entry, Growth, TranscriptTail, Usage};
+use super::transcript::{Entry, Growth, Usage};
 use crate::world::World;
 
 /// Markers remembered of one session; the oldest go out. A delivery is confirmed long before.
@@ -31,8 +33,10 @@ pub struct Watch {
     adapter: Adapter,
     place: Place,
     launched_at: Timestamp,
+    /// When the newest look was.
+    looked_at: Timestamp,
     hooks: HookTail,
-    transcript: Option<TranscriptTail>,
+    transcript: Option<Conversation>,
     transcript_read: bool,
     /// Another transcript is read from now on.
     transcript_is_new: bool,
@@ -51,11 +55,11 @@ pub struct Watch {
     dialog: Option<String>,
 }
 
-/// What a source without times of its own says, since when, and when it began to count.
+/// What a source without times of its own says and since when, and the newest of that which counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     state: Option<(AgentState, Timestamp)>,
-    counts: bool,
+    counted: Option<(AgentState, Timestamp)>,
 }
 
 /// What came with one look.
@@ -81,6 +85,7 @@ impl Watch {
             adapter,
             place,
             launched_at,
+            looked_at: launched_at,
             transcript_read: false,
             transcript_is_new: false,
             markers: VecDeque::new(),
@@ -154,15 +159,34 @@ impl Watch {
         if let Some(pid) = pid {
             self.from_file = self.adapter.kind().state_file(world, &self.place, pid);
         }
-        if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
-            self.from_title.note(self.adapter.title_told(title), now);
-        }
+        self.looked_at = now;
         if let Some(screen) = screen {
             let dialog = self.adapter.known_dialog(screen);
             self.dialog = dialog.map(|dialog| dialog.name.clone());
             self.from_screen.note(self.screen_told(screen), screen.at);
         }
+        if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
+            self.note_title(title, now);
+        }
         looked
+    }
+
+    /// Some dialogs leave the title as it was: one that has not changed since there is a dialog on the
+    /// screen does not call the agent idle.
+    fn note_title(&mut self, title: &str, now: Timestamp) {
+        let told = self.adapter.title_told(title);
+        let idle = matches!(told, Told::State(AgentState::Idle, _));
+        let unchanged = |since: Timestamp| match self.from_title.state {
+            Some((AgentState::Idle, idle_since)) => idle_since <= since,
+            Some(_) => false,
+            None => true,
+        };
+        match self.from_screen.state {
+            Some((AgentState::Waiting(_), since)) if idle && unchanged(since) => {
+                self.from_title = Since::default();
+            }
+            Some(_) | None => self.from_title.note(told, now),
+        }
     }
 
     fn look_at_hooks(&mut self, world: &World, looked: &mut Looked) {
@@ -190,10 +214,9 @@ impl Watch {
             self.last_turn_at = Some(line.at);
         }
         if let Some(path) = line.transcript_path.as_ref().filter(|_| ours) {
-            let known = self.transcript.as_ref().map(TranscriptTail::path);
+            let known = self.transcript.as_ref().map(Conversation::path);
             if known != Some(path.as_path()) {
-                let format = self.adapter.kind().transcript_format();
-                self.transcript = Some(TranscriptTail::new(path.clone(), format));
+                self.transcript = self.follow(path.clone());
                 self.transcript_read = false;
                 self.transcript_is_new = true;
             }
@@ -254,8 +277,12 @@ impl Watch {
         let path = self
             .adapter
             .transcript_path(world, &self.place, self.launched_at);
+        self.transcript = path.and_then(|path| self.follow(path));
+    }
+
+    fn follow(&self, path: Utf8PathBuf) -> Option<Conversation> {
         let format = self.adapter.kind().transcript_format();
-        self.transcript = path.map(|path| TranscriptTail::new(path, format));
+        Conversation::at(path, format, self.place.session_id.as_ref())
     }
 
     fn look_at_transcript(&mut self, world: &World, looked: &mut Looked) {
@@ -277,6 +304,7 @@ impl Watch {
                     self.last_turn_at = self.last_turn_at.max(Some(at));
                     (at, AgentState::Working)
                 }
+                Entry::Barred { at, kind } => (at, AgentState::Waiting(kind)),
                 Entry::Answer {
                     at,
                     ends_turn,
@@ -344,7 +372,7 @@ impl Watch {
         let all = [
             self.from_hooks,
             self.from_file,
-            self.from_transcript,
+            self.from_transcript.map(|o| self.rested(o)),
             self.from_title.observation(ObservationSource::Title),
             self.from_screen.observation(ObservationSource::Screen),
         ];
@@ -363,6 +391,15 @@ impl Watch {
             newest.state = AgentState::Ready;
         }
         Some(newest)
+    }
+
+    /// An agent that submits what it has queued a moment after its turn has not been idle in that moment.
+    fn rested(&self, mut seen: Observation) -> Observation {
+        let rest = self.adapter.kind().rest();
+        if seen.state == AgentState::Idle && self.looked_at.since(seen.at) < rest {
+            seen.state = AgentState::Working;
+        }
+        seen
     }
 
     /// The known dialog that it showed when its screen was looked at last (DI-21).
@@ -415,14 +452,14 @@ impl Watch {
     pub fn growth(&self) -> Growth {
         self.transcript
             .as_ref()
-            .map(TranscriptTail::growth)
+            .map(Conversation::growth)
             .unwrap_or_default()
     }
 }
 
 impl Since {
     /// Notes what is said now. A state that must have stood for a while begins to count later, with the
-    /// time at which it does.
+    /// time since when it has stood; until then the one before it counts.
     fn note(&mut self, told: Told, at: Timestamp) {
         match told {
             // What cannot be recognised says nothing: the last word stands.
@@ -433,15 +470,17 @@ impl Since {
                     Some((before, since)) if before == state => since,
                     Some(_) | None => at,
                 };
-                let counted = self.counts && self.state.is_some_and(|(s, _)| s == state);
-                self.counts = counted || at.since(since) >= after;
                 self.state = Some((state, since));
+                let counted = self.counted.is_some_and(|(s, _)| s == state);
+                if counted || at.since(since) >= after {
+                    self.counted = self.state;
+                }
             }
         }
     }
 
     fn observation(self, source: ObservationSource) -> Option<Observation> {
-        let (state, at) = self.state.filter(|_| self.counts)?;
+        let (state, at) = self.counted?;
         Some(Observation { source, at, state })
     }
 }

@@ -125,15 +125,32 @@ impl Registry {
         ] {
             files::remove(disk, &file)?;
         }
-        let launch = layout.launch_dir();
+        self.remove_launch_files(slug)?;
+        let mail = layout.mail_dir(slug);
+        disk.remove_dir_all(&mail)
+            .map_err(io_error("remove", &mail))?;
+        Ok(())
+    }
+
+    /// Removes the item's launch files: nothing will be launched from them any more.
+    pub fn forget_launch_files(
+        &self,
+        lock: &ItemLock,
+        item: &WorkItemRef,
+        slug: &Slug,
+    ) -> Result<(), StoreError> {
+        must_cover(lock, item)?;
+        self.remove_launch_files(slug)
+    }
+
+    fn remove_launch_files(&self, slug: &Slug) -> Result<(), StoreError> {
+        let disk = self.names.disk.as_ref();
+        let launch = self.names.layout.launch_dir();
         for name in disk.list(&launch).map_err(io_error("list", &launch))? {
             if is_launch_file_of(&name, slug) {
                 files::remove(disk, &launch.join(name))?;
             }
         }
-        let mail = layout.mail_dir(slug);
-        disk.remove_dir_all(&mail)
-            .map_err(io_error("remove", &mail))?;
         Ok(())
     }
 }

@@ -8,18 +8,28 @@
     reason = "a test fails by panicking, arranges files and programs itself, and says what it measured"
 )]
 
+mod attach;
+mod attached;
 mod control;
+mod crowd;
+mod harness;
 mod hold;
 mod http;
 mod inbox;
 mod kill;
+mod left_alone;
 mod order;
 mod payload;
+mod person;
 mod renewed;
 mod restart;
 mod rig;
 mod roll;
 mod root;
+mod scripted;
 mod secret;
+mod seed004;
+mod shown;
+mod steps;
 mod text;
 mod wrapper;

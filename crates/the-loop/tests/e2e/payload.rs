@@ -43,6 +43,19 @@ pub fn labeled(number: u64, login: &str) -> Value {
     payload
 }
 
+/// As [`labeled`], and the item has these labels as well.
+pub fn labeled_also(number: u64, login: &str, labels: &[&str]) -> Value {
+    with_labels(labeled(number, login), labels)
+}
+
+/// The payload of an item that has these labels as well.
+pub fn with_labels(mut payload: Value, labels: &[&str]) -> Value {
+    if let Some(list) = payload["issue"]["labels"].as_array_mut() {
+        list.extend(labels.iter().map(|name| json!({"name": name})));
+    }
+    payload
+}
+
 /// The item was closed.
 pub fn closed(number: u64, login: &str) -> Value {
     around("closed", issue(number, "closed"), login)

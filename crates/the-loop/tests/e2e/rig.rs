@@ -34,6 +34,8 @@ pub struct Wish<'a> {
     pub env: &'a str,
     /// More of `routing.tmux`, each with a comma before it.
     pub tmux: &'a str,
+    /// More of `routing`: lines that begin with two blanks.
+    pub routing: &'a str,
     /// More of the configuration.
     pub more: &'a str,
 }
@@ -66,7 +68,7 @@ impl Rig {
             "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  enabled: true\n  defaultHarness: demo\n  \
              authorizedUsers: [{MAINTAINER}]\n  spawnOnUnmatched: labeled\n  \
              workspace: {{root: {work}}}\n  tmux: {{socketName: {socket}, resumeProbeSeconds: 0, \
-             confirmTimeoutSeconds: 2, harnessKillGraceSeconds: 1{tmux}}}\n  \
+             confirmTimeoutSeconds: 2, harnessKillGraceSeconds: 1{tmux}}}\n{routing}  \
              limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0, maxDeliveriesPerItemPerHour: 0, \
              maxDeliveriesPerItemPerDay: 0}}\n\
              integrations: {{github: {{cloneUrls: {{github.com: 'file://{dir}/{{owner}}/{{repo}}.git'}}}}}}\n\
@@ -74,6 +76,7 @@ impl Rig {
             work = self.path("work").display(),
             socket = self.socket,
             tmux = wish.tmux,
+            routing = wish.routing,
             dir = self.dir.path().display(),
             port = self.port,
             more = wish.more,
@@ -134,7 +137,8 @@ impl Rig {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // As given: another version of tmux may stand first on it.
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
             .env("LANG", "C.UTF-8")
             .env("TMUX_TMPDIR", self.path("tmux"))
@@ -199,12 +203,15 @@ impl Rig {
         }
     }
 
+    /// Has the daemon ended by another's doing?
+    pub fn is_over(&self) -> bool {
+        let over = self.daemon().as_mut().map(Child::try_wait);
+        over.unwrap().unwrap().is_some()
+    }
+
     /// Waits until the daemon has ended by another's doing.
     pub fn ended(&self) {
-        self.until("the end of the daemon", || {
-            let over = self.daemon().as_mut().map(Child::try_wait);
-            over.unwrap().unwrap().map(|_| ())
-        });
+        self.until("the end of the daemon", || self.is_over().then_some(()));
         self.kill();
     }
 
@@ -304,6 +311,14 @@ impl Rig {
         command.output().unwrap()
     }
 
+    /// The other server, whose windows are people's terminals.
+    pub fn outer(&self, args: &[&str]) -> Output {
+        let mut command = self.command("tmux");
+        let socket = format!("{}-outer", self.socket);
+        command.args(["-f", "/dev/null", "-L", &socket]).args(args);
+        command.output().unwrap()
+    }
+
     pub fn screen(&self, number: u64) -> String {
         let target = Self::target(number);
         let done = self.tmux(&["capture-pane", "-p", "-S", "-", "-t", &target]);
@@ -378,7 +393,9 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         self.kill();
-        let _ = self.tmux(&["kill-server"]);
+        for server in [Self::outer, Self::tmux] {
+            let _ = server(self, &["kill-server"]);
+        }
         for pid in self.marked() {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::kill_process(pid, Signal::KILL);

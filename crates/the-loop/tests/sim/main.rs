@@ -5,7 +5,10 @@
 mod attention;
 mod crash;
 mod holds;
+mod kept;
 mod limits;
+mod recovery;
+mod restart;
 mod script;
 mod spawn;
 mod trouble;

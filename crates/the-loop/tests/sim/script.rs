@@ -99,9 +99,31 @@ pub fn story(sim: &Simulator) -> String {
     story
 }
 
+/// What happens to the machine before a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    /// The next turn of the agent begins with a question.
+    Asks,
+    /// The agent's process is killed.
+    AgentDies,
+    /// The tmux server goes with all that is in it.
+    ServerDies,
+}
+
+/// Which script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// Prompts, a question, a pause, a close.
+    Talk,
+    /// A spawn, and agents and servers that die between prompts.
+    Recovery,
+}
+
 /// One step: what is sent, what a person at the terminal does, and what must have come of it.
 struct Step {
     send: Vec<Delivery>,
+    before: Before,
     answer: bool,
     ends: Vec<(&'static str, &'static [&'static str])>,
 }
@@ -110,12 +132,39 @@ struct Step {
 const TAKEN: &[&str] = &["confirmed", "uncertain"];
 const DONE: &[&str] = &["settled(control-executed)"];
 
-fn steps() -> Vec<Step> {
-    let step = |send: Vec<Delivery>, ends: Vec<(&'static str, &'static [&'static str])>| Step {
+fn step(send: Vec<Delivery>, ends: Vec<(&'static str, &'static [&'static str])>) -> Step {
+    Step {
         send,
+        before: Before::Nothing,
         answer: false,
         ends,
-    };
+    }
+}
+
+fn after(before: Before, step: Step) -> Step {
+    Step { before, ..step }
+}
+
+fn recovery() -> Vec<Step> {
+    let prompt = |id: &'static str| step(vec![comment(id, "Words.")], vec![(id, TAKEN)]);
+    vec![
+        step(
+            vec![comment("start", "the-loop start")],
+            vec![("start", TAKEN)],
+        ),
+        after(Before::AgentDies, prompt("one")),
+        after(Before::ServerDies, prompt("two")),
+        after(
+            Before::AgentDies,
+            step(
+                vec![close("close")],
+                vec![("close", &["settled(item-closed)"])],
+            ),
+        ),
+    ]
+}
+
+fn talk() -> Vec<Step> {
     vec![
         step(
             vec![comment("start", "the-loop start")],
@@ -129,9 +178,13 @@ fn steps() -> Vec<Step> {
             vec![("one", TAKEN), ("two", TAKEN)],
         ),
         // The agent asks in the turn of this one, so the next must wait for a person.
-        step(vec![comment("asks", "Do it.")], vec![("asks", TAKEN)]),
+        after(
+            Before::Asks,
+            step(vec![comment("asks", "Do it.")], vec![("asks", TAKEN)]),
+        ),
         Step {
             send: vec![comment("waits", "And this.")],
+            before: Before::Nothing,
             answer: true,
             ends: vec![("waits", TAKEN)],
         },
@@ -156,15 +209,27 @@ fn steps() -> Vec<Step> {
 }
 
 /// Prompts that an agent is to get, in order.
-const PROMPTS: [&str; 6] = ["start", "one", "two", "asks", "waits", "last"];
+fn prompts(script: Script) -> &'static [&'static str] {
+    match script {
+        Script::Talk => &["start", "one", "two", "asks", "waits", "last"],
+        Script::Recovery => &["start", "one", "two"],
+    }
+}
 
 /// Runs the script to its end; a crash on the way is followed by the next life, and whoever sent what was
 /// not accepted sends it again. `calm` is told when a life ended.
-pub fn play(sim: &mut Simulator) {
+pub fn play(sim: &mut Simulator, script: Script) {
     let name = target(ITEM);
-    for (at, step) in steps().iter().enumerate() {
-        if at == 2 {
-            sim.tmux.server(|server| server.mood.ask = 1);
+    let steps = match script {
+        Script::Talk => talk(),
+        Script::Recovery => recovery(),
+    };
+    for (at, step) in steps.iter().enumerate() {
+        match step.before {
+            Before::Nothing => {}
+            Before::Asks => sim.tmux.server(|server| server.mood.ask = 1),
+            Before::AgentDies => sim.tmux.agent_dies(&name),
+            Before::ServerDies => sim.tmux.server_dies(),
         }
         let mut unsent: Vec<&Delivery> = step.send.iter().collect();
         let mut answered = !step.answer;
@@ -200,12 +265,13 @@ pub fn play(sim: &mut Simulator) {
 }
 
 /// Checks what must hold after the script, whatever happened in it; says what does not.
-pub fn faults(sim: &Simulator) -> Vec<String> {
+pub fn faults(sim: &Simulator, script: Script) -> Vec<String> {
+    let prompts = prompts(script);
     let mut faults = sim.tmux.violations();
     let taken = sim.taken();
     let is_doubtful = |id: &str| sim.count("delivery.uncertain", "delivery_id", id) > 0;
-    for id in PROMPTS {
-        let times = taken.iter().filter(|taken| *taken == id).count();
+    for id in prompts {
+        let times = taken.iter().filter(|taken| taken == id).count();
         let is_good = times == 1 || (is_doubtful(id) && times <= 2);
         if !is_good {
             faults.push(format!("{id} was taken {times} times"));
@@ -215,14 +281,14 @@ pub fn faults(sim: &Simulator) -> Vec<String> {
         }
     }
     for id in &taken {
-        if !PROMPTS.contains(&id.as_str()) {
+        if !prompts.contains(&id.as_str()) {
             faults.push(format!("{id} was taken and is no prompt"));
         }
     }
     // Somebody whose delivery was refused sends it again, after what was accepted meanwhile.
     let accepted: Vec<String> = sim.rows().into_iter().map(|row| row.delivery_id).collect();
     let sure: Vec<&String> = taken.iter().filter(|id| !is_doubtful(id)).collect();
-    let is_sure_prompt = |id: &&String| PROMPTS.contains(&id.as_str()) && !is_doubtful(id);
+    let is_sure_prompt = |id: &&String| prompts.contains(&id.as_str()) && !is_doubtful(id);
     let in_order: Vec<&String> = accepted.iter().filter(is_sure_prompt).collect();
     if sure != in_order {
         faults.push(format!("the order was {taken:?}"));
@@ -241,6 +307,15 @@ pub fn faults(sim: &Simulator) -> Vec<String> {
     }
     if !sim.tmux.live().is_empty() {
         faults.push("an agent lives on".to_owned());
+    }
+    // A conversation that an agent had is never left for a new one, and no spawn is left journaled.
+    if sim.conversations() > 1 {
+        faults.push(format!("{} conversations", sim.conversations()));
+    }
+    for status in sim.statuses() {
+        if status != "closed" {
+            faults.push(format!("a record says {status}"));
+        }
     }
     for file in sim.launch_files() {
         faults.push(format!("the launch file {file} is left"));

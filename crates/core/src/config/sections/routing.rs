@@ -246,7 +246,7 @@ section! {
         ready_timeout_seconds: u32 = 60, Kind::Int { min: 1, max: 600 }, Yes;
         /// Seconds a pasted delivery may go unconfirmed.
         confirm_timeout_seconds: u32 = 20, Kind::Int { min: 1, max: 600 }, Yes;
-        /// Bring dead sessions back when the daemon starts, not on their next event.
+        /// Bring dead sessions back when the daemon starts or their tmux server is gone, not on their next event.
         recover_on_start: bool = true, Kind::Bool, Start;
     }
 }

@@ -73,8 +73,9 @@ pub enum Sessions {
         the-loop sessions list\n  \
         the-loop sessions list --status active --state waiting\n  \
         the-loop sessions list --no-probe --format json\n\n\
-        The Harness column has a * where the harness cannot confirm that it took a prompt. Behind a state\n\
-        stands who says so and since when. The JSON also has the tokens that each item used.")]
+        The Harness column has a * where the harness cannot confirm that it took a prompt; what else it \
+        cannot do is told below the table. Behind a state stands who says so and since when. The JSON \
+        also has the tokens that each item used.")]
     List {
         /// Only sessions of this status; repeatable.
         #[arg(long, value_name = "STATUS", value_parser = ["active", "paused", "closed", "starting", "waiting-capacity", "low-memory", "low-disk"])]
@@ -149,7 +150,7 @@ pub enum Sessions {
         /// Which.
         #[command(flatten)]
         items: ManyItems,
-        /// Harness to start [default: routing.defaultHarness].
+        /// Harness to start [default: by label, by repository, routing.defaultHarness].
         #[arg(long, value_name = "NAME")]
         harness: Option<String>,
         /// Wait or not.

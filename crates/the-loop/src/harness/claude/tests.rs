@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use camino::Utf8Path;
 use serde_json::json;
 use the_loop_core::config::HarnessTrust;
 use the_loop_core::confirm::Composer;

@@ -177,7 +177,8 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = claude_entry(&bytes, &mut None);
+        let _ = claude_entry(&bytes, &mut Counted::default());
+        let _ = codex::entry(&bytes, &mut Usage::default());
         let _ = demo_entry(&bytes);
     }
 }

@@ -93,3 +93,80 @@ fn di35_a_parent_that_is_no_object_is_left_alone() {
     let after: Value = serde_json::from_slice(&disk.read(&file, 999).unwrap()).unwrap();
     assert_eq!(after["projects"], 5);
 }
+
+fn toml_keys() -> Vec<Vec<String>> {
+    let key = |folder: &str| ["projects", folder, "trust_level"].map(str::to_owned);
+    vec![key("/srv/a.b").to_vec(), key("/srv/x").to_vec()]
+}
+
+#[test]
+fn di35_toml_keeps_its_comments_and_the_answers_of_others() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("config.toml"));
+    let before = "model = \"m\" # mine\n\n# of mine, too\n[projects.\"/srv/x\"]\n\
+                  trust_level = \"untrusted\"\n\n[tui]\nnotify = true\n";
+    disk.create_new(&file, before.as_bytes(), 0o644).unwrap();
+    let applied = set_in_toml(disk, &file, &toml_keys(), "trusted").unwrap();
+    assert_eq!(applied, ["projects./srv/a.b.trust_level"]);
+    let after = String::from_utf8(disk.read(&file, 9999).unwrap()).unwrap();
+    let added = "\n[projects.\"/srv/a.b\"]\ntrust_level = \"trusted\"\n";
+    assert_eq!(after.replacen(added, "", 1), before, "{after}");
+    assert_eq!(disk.meta(&file).unwrap().unwrap().mode, 0o644);
+    let again = set_in_toml(disk, &file, &toml_keys(), "trusted").unwrap();
+    assert_eq!(again, [""; 0]);
+}
+
+#[test]
+fn di35_toml_in_one_line_and_a_new_file_are_filled() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("config.toml"));
+    let inline = "projects = { \"/srv/x\" = { trust_level = \"trusted\" } }\n";
+    disk.create_new(&file, inline.as_bytes(), 0o600).unwrap();
+    set_in_toml(disk, &file, &toml_keys(), "trusted").unwrap();
+    let after = String::from_utf8(disk.read(&file, 9999).unwrap()).unwrap();
+    let document: DocumentMut = after.parse().unwrap();
+    for folder in ["/srv/a.b", "/srv/x"] {
+        let level = document["projects"][folder]["trust_level"].as_str();
+        assert_eq!(level, Some("trusted"), "{after}");
+    }
+    let new = path.join("new.toml");
+    assert_eq!(
+        set_in_toml(disk, &new, &toml_keys(), "trusted")
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(disk.meta(&new).unwrap().unwrap().mode, 0o600);
+}
+
+#[test]
+fn di35_what_is_no_toml_is_left_alone_and_not_quoted() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("config.toml"));
+    let broken = "a = 1\nsecret = swordfish\n";
+    disk.create_new(&file, broken.as_bytes(), 0o600).unwrap();
+    let told = set_in_toml(disk, &file, &toml_keys(), "trusted").unwrap_err();
+    assert!(matches!(told, TrustError::Unparseable { .. }));
+    assert!(told.to_string().contains("line 2"), "{told}");
+    assert!(!told.to_string().contains("swordfish"), "{told}");
+    let other = path.join("other.toml");
+    disk.create_new(&other, b"projects = 7\n", 0o600).unwrap();
+    let applied = set_in_toml(disk, &other, &toml_keys(), "trusted").unwrap();
+    assert_eq!(applied, [""; 0], "what is no table is not replaced");
+    for (file, text) in [(file, broken), (other, "projects = 7\n")] {
+        assert_eq!(disk.read(&file, 9999).unwrap(), text.as_bytes());
+    }
+}
+
+#[test]
+fn di35_a_text_is_given_only_where_there_is_none() {
+    let (_dir, path, world) = world();
+    let (disk, file) = (&*world.disk, path.join("folders.json"));
+    disk.create_new(&file, br#"{"/a": "DO_NOT_TRUST"}"#, 0o600)
+        .unwrap();
+    let keys = ["/a", "/b"].map(|key| vec![key.to_owned()]);
+    assert_eq!(set_in_json(disk, &file, &keys, "T").unwrap(), ["/b"]);
+    let after: Value = serde_json::from_slice(&disk.read(&file, 999).unwrap()).unwrap();
+    assert_eq!(after, serde_json::json!({"/a": "DO_NOT_TRUST", "/b": "T"}));
+    assert_eq!(set_in_json(disk, &file, &keys, "T").unwrap(), [""; 0]);
+}

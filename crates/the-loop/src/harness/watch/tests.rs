@@ -221,3 +221,83 @@ fn memory_of_markers_is_bounded() {
     scene.look(None, None);
     assert_eq!(scene.watch.markers.len(), MARKERS_KEPT);
 }
+
+const GEMINI_READY: &str = include_str!("../screens/gemini-0.61.0/ready.txt");
+const GEMINI_TRUST: &str = include_str!("../screens/gemini-0.61.0/trust.txt");
+
+/// The transcript of a Gemini session, where that program has put it.
+fn gemini_says(scene: &Scene, ms: i64, kind: &str, content: &str) {
+    let disk = &scene.world.disk;
+    let own = scene.path.join(".gemini");
+    let chats = own.join("tmp/r/chats");
+    let file = chats.join("session-2026-01-01T00-00-11111111.jsonl");
+    if disk.meta(&file).unwrap().is_none() {
+        disk.create_dir_all(&chats).unwrap();
+        let cwd = scene.path.join("r");
+        let projects = json!({"projects": {cwd.as_str(): "r"}}).to_string();
+        disk.write_atomic(&own.join("projects.json"), projects.as_bytes(), false)
+            .unwrap();
+        let head = format!("{}\n", json!({"sessionId": SESSION, "kind": "main"}));
+        disk.append(&file, head.as_bytes()).unwrap();
+    }
+    let line = json!({"id": ms.to_string(), "timestamp": at(ms).millis(), "type": kind,
+        "content": content});
+    disk.append(&file, format!("{line}\n").as_bytes()).unwrap();
+}
+
+#[test]
+fn di29_an_agent_is_idle_only_after_it_has_submitted_what_it_queued() {
+    let mut scene = scene(Adapter::gemini(), 900_000);
+    let waits = |scene: &Scene, ms: u64| {
+        scene.world.clock.wait(Duration::from_millis(ms));
+    };
+    scene.look(Some("◇  Ready (r)"), None);
+    waits(&scene, 2_000);
+    let ready = scene.look(Some("◇  Ready (r)"), None).0;
+    assert_eq!(ready, AgentState::Ready);
+    gemini_says(&scene, 1_002_000, "user", "go");
+    assert_eq!(scene.look(Some("✦  Working"), None).0, AgentState::Working);
+    gemini_says(&scene, 1_002_000, "gemini", "Done.");
+    waits(&scene, 300);
+    let between = scene.look(Some("◇  Ready (r)"), None).0;
+    assert_eq!(between, AgentState::Working, "what it queued may come yet");
+    gemini_says(&scene, 1_002_400, "user", &header());
+    waits(&scene, 100);
+    assert_eq!(scene.look(Some("✦  Working"), None).0, AgentState::Working);
+    assert!(scene.watch.evidence(&marker(), at(1_001_000)).is_some());
+    gemini_says(&scene, 1_002_400, "gemini", "Done.");
+    scene.look(Some("◇  Ready (r)"), None);
+    waits(&scene, 2_000);
+    assert_eq!(scene.look(Some("◇  Ready (r)"), None).0, AgentState::Idle);
+}
+
+#[test]
+fn di27_a_title_that_a_dialog_left_as_it_was_does_not_call_the_agent_idle() {
+    let mut scene = scene(Adapter::gemini(), 900_000);
+    let title = Some("◇  Ready (r)");
+    let dialog = AgentState::Waiting(WaitingKind::Dialog);
+    assert_eq!(scene.look(title, Some((GEMINI_TRUST, 1_000_000))).0, dialog);
+    for _ in 0..4 {
+        scene.world.clock.wait(Duration::from_secs(1));
+        assert_eq!(scene.look(title, None).0, dialog);
+    }
+    assert_eq!(scene.look(title, Some((GEMINI_READY, 1_004_000))).0, dialog);
+    scene.world.clock.wait(Duration::from_secs(2));
+    scene.look(title, Some((GEMINI_READY, 1_006_000)));
+    scene.world.clock.wait(Duration::from_secs(2));
+    assert_eq!(scene.look(title, None).0, AgentState::Ready);
+}
+
+#[test]
+fn di31_a_permission_that_was_answered_is_over_with_the_title() {
+    let mut scene = scene(Adapter::gemini(), 900_000);
+    let asks = include_str!("../screens/gemini-0.61.0/permission.txt");
+    let waiting = AgentState::Waiting(WaitingKind::Permission);
+    let asked = scene.look(Some("✋  Action Required (r)"), Some((asks, 1_000_000)));
+    assert_eq!(asked.0, waiting);
+    scene.world.clock.wait(Duration::from_secs(1));
+    scene.look(Some("◇  Ready (r)"), None);
+    scene.world.clock.wait(Duration::from_secs(2));
+    let answered = scene.look(Some("◇  Ready (r)"), None).0;
+    assert_eq!(answered, AgentState::Ready, "no turn was noted here");
+}

@@ -114,6 +114,7 @@ pub fn register(
             record.spawn = None;
             record.pid = None;
             record.pid_start_time = None;
+            record.launched_at = None;
             record.tmux_target = String::new();
             record.tmux_socket = None;
             record

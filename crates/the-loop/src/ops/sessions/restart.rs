@@ -321,7 +321,10 @@ fn one(
                     .message
                     .strip_prefix(&prefix)
                     .unwrap_or(&error.message);
-                return Restarted::failed(format!("{words}; left running"));
+                return Restarted {
+                    tmux_target: engine.would_restart(target, wish).tmux_target,
+                    ..Restarted::failed(format!("{words}; left running"))
+                };
             }
         };
         let done = engine.restart(&held, target, wish);

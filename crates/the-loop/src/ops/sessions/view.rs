@@ -17,7 +17,7 @@ use crate::harness::screen::ScreenView;
 use crate::harness::watch::Watch;
 use crate::ops::desk::Desk;
 use crate::process::NoAnswer;
-use crate::tmux::{Snapshot, Tmux};
+use crate::tmux::{Pane, Snapshot, Spot, Tmux, agent_pane};
 
 /// The panes of the servers that records name, each asked once (SE-16).
 #[derive(Debug)]
@@ -102,6 +102,11 @@ impl Panes {
         live.map(|pane| pane.pid).collect()
     }
 
+    /// Why nothing is known of a record's target; `None` when tmux answered.
+    pub fn silence(&mut self, record: &SessionRecord) -> Option<NoAnswer> {
+        self.snapshot(record).as_ref().err().cloned()
+    }
+
     fn snapshot(&mut self, record: &SessionRecord) -> &Result<Snapshot, NoAnswer> {
         let server = self.server(record);
         self.servers
@@ -136,16 +141,25 @@ impl Panes {
         }
     }
 
+    /// The agent's pane; one whose process is not the recorded one may be of somebody else.
+    fn pane(&mut self, record: &SessionRecord) -> Option<Pane> {
+        let target = record.target()?;
+        let snapshot = self.snapshot(record).as_ref().ok()?;
+        agent_pane(snapshot.panes(&target), record.pid, |_| false).cloned()
+    }
+
     fn live(&mut self, desk: &Desk, slug: &Slug, record: &SessionRecord) -> View {
-        let title = record.target().and_then(|target| {
-            let snapshot = self.snapshot(record).as_ref().ok()?;
-            snapshot
-                .panes(&target)
-                .iter()
-                .find(|pane| !pane.dead)
-                .map(|pane| pane.title.clone())
-        });
         let starting = record.status == SessionStatus::Starting;
+        let pane = self.pane(record);
+        if pane.as_ref().is_none_or(|pane| pane.dead) && !starting {
+            return View {
+                tmux: TmuxState::Live,
+                state: AgentState::Exited,
+                since: record.idle_stopped_at,
+                source: None,
+            };
+        }
+        let title = pane.as_ref().map(|pane| pane.title.clone());
         let silent = if starting {
             AgentState::Starting
         } else {
@@ -153,14 +167,26 @@ impl Panes {
         };
         let adapter = self.adapters.named(&record.harness);
         let mut seen = observed(desk, adapter.as_ref(), slug, record, title.as_deref(), None);
-        // A question before the first hook shows on the screen alone.
-        if seen.is_none()
-            && let Some(target) = record.target()
-            && let Ok(Some(view)) = self.server(record).view(&target)
+        // A question before the first hook shows on the screen alone, and of some harnesses every one.
+        let by_screen = adapter.as_ref().is_some_and(Adapter::is_told_by_screen);
+        if (seen.is_none() || by_screen)
+            && let (Some(target), Some(pane)) = (record.target(), pane)
         {
-            let now = desk.world.clock.now();
-            let screen = ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now);
-            seen = observed(desk, adapter.as_ref(), slug, record, None, Some(&screen));
+            let server = self.server(record);
+            match server.view(&Spot::of(&target, &pane)) {
+                Ok(Some(view)) => {
+                    let now = desk.world.clock.now();
+                    let (title, dead) = (&view.pane.title, view.pane.dead);
+                    let screen = ScreenView::parse(&view.text, title, dead, now);
+                    seen = observed(desk, adapter.as_ref(), slug, record, None, Some(&screen));
+                }
+                Ok(None) => {}
+                // A server that fell silent is not waited for once more for each of its sessions.
+                Err(why) => {
+                    self.servers.insert(server.socket().to_owned(), Err(why));
+                    return View::UNKNOWN;
+                }
+            }
         }
         View {
             tmux: TmuxState::Live,

@@ -1,7 +1,7 @@
 //! From accepted to an end: routing, and the steps of an outcome (DI-3, ST-53, ST-54).
 
 use rusqlite::{Connection, OptionalExtension, params};
-use the_loop_core::delivery::State;
+use the_loop_core::delivery::{Delivery, Effect, State};
 use the_loop_core::ids::{ItemKey, Marker, WorkItemRef};
 use the_loop_core::time::Timestamp;
 
@@ -249,7 +249,8 @@ impl Inbox {
 
     /// Outcomes of the item that another version of the program gave up get a full budget (DI-4,
     /// ST-58). Those that this version gave up stay as they are, and those that nobody signed, so
-    /// that asking again is harmless; so does what a reset or a close overtook.
+    /// that asking again is harmless; so does what a reset or a close overtook, and a start from a
+    /// verb, which whoever asked saw fail (DI-4).
     pub fn rearm(
         &self,
         lock: &dyn HoldsItem,
@@ -268,7 +269,9 @@ impl Inbox {
             let mut changed = Vec::new();
             for row in outcomes(connection, &sql, params![key.as_str(), version])? {
                 let overtaken = mark.as_ref().is_some_and(|mark| mark.covers(row.seq));
-                if row.delivery.is_ok() && !overtaken {
+                let is_prompt =
+                    |delivery: &Delivery| !matches!(delivery.effect, Effect::Start { .. });
+                if row.delivery.as_ref().is_ok_and(is_prompt) && !overtaken {
                     requeue_outcome(connection, row.seq, &row.key, now)?;
                     changed.push(Changed {
                         seq: row.seq,

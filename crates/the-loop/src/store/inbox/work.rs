@@ -120,6 +120,23 @@ impl InboxReader {
         })
     }
 
+    /// Items with deliveries that another version of the program gave up (seed 004, AC11). An item whose
+    /// stored name is no ref is left out.
+    pub fn given_up_by_others(&self, version: &str) -> Result<Vec<WorkItemRef>, InboxError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT min(item) FROM outcomes WHERE state = 'abandoned' AND given_up_by <> ?1
+                 GROUP BY item_key ORDER BY min(seq)",
+            )?;
+            let mut rows = statement.query([version])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.extend(row.get::<_, String>(0)?.parse().ok());
+            }
+            Ok(found)
+        })
+    }
+
     /// The item's last reset or close here (ST-56).
     pub fn watermark(&self, key: &ItemKey) -> Result<Option<Watermark>, InboxError> {
         self.read(|connection| watermark(connection, key))

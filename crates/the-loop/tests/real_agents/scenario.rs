@@ -1,43 +1,33 @@
-//! The whole program with the real Claude Code (DI-54): the built binary, its daemon, real tmux, and a
-//! model server of ours on loopback.
-//!
-//! `scripts/test-harnesses` installs the pinned program and runs this; nothing leaves the machine.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test may look at its environment, start programs and panic"
-)]
-
-mod real_rig;
-
-use std::time::{Duration, Instant};
+//! What every agent has to stand.
 
 use serde_json::Value;
+use the_loop_testkit::fake_model::cost;
 
-use real_rig::{ITEM, Rig, SECRET, TARGET};
+use crate::agent::Agent;
+use crate::rig::{ITEM, Rig, SECRET, TARGET};
 
 /// A ticket whose session is up and has had its first turn, in which it made a file.
-fn started() -> Option<Rig> {
-    let rig = Rig::new("")?;
+pub fn started(agent: &'static Agent) -> Option<Rig> {
+    let rig = Rig::new(agent, "")?;
     start(&rig);
     rig.confirmed(1);
     rig.made("made-first");
     assert_eq!(rig.events("session.spawned").len(), 1);
     assert_eq!(rig.events("session.ready").len(), 1);
     rig.state("idle");
+    assert!(rig.events("hook.silent").is_empty());
     Some(rig)
 }
 
 /// The daemon up, and a ticket that is to be worked on.
-fn start(rig: &Rig) {
+pub fn start(rig: &Rig) {
     rig.ok(&["start"]);
     let label = ["--label", "the-loop: auto-execute", "--no-wait"];
     rig.ok(&[&["tickets", "new", "--title", "Say hello"][..], &label].concat());
     rig.comment("the-loop start\nPlease [[run touch made-first]] to begin with.");
 }
 
-fn close(rig: &Rig) {
+pub fn close(rig: &Rig) {
     assert!(!rig.marked().is_empty(), "a live agent carries our mark");
     rig.ok(&["tickets", "close", ITEM]);
     rig.until("the close", || rig.events("session.autoclosed").pop());
@@ -52,42 +42,46 @@ fn close(rig: &Rig) {
     assert_eq!(saved.len(), 1, "what the agent made is kept");
 }
 
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_a_ticket_from_start_to_close() {
-    let Some(rig) = started() else { return };
+/// A ticket from its start to its close: work, work while busy, a question that only a person may answer,
+/// a draft, a crash, and the same conversation afterwards.
+pub fn a_ticket_from_start_to_close(agent: &'static Agent) {
+    let Some(rig) = started(agent) else { return };
 
     rig.comment("Please [[run touch made-second]] as well.");
     rig.confirmed(2);
     rig.made("made-second");
 
-    // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
-    rig.comment("And [[run sh -c 'touch needs-leave']] now.");
-    rig.confirmed(3);
-    rig.state("waiting");
-    rig.until("the question", || {
-        rig.screen().contains("Do you want to").then_some(())
-    });
-    rig.comment("Meanwhile [[run touch made-third]].");
-    rig.stays_held("dialog");
-    assert!(rig.screen().contains("Do you want to"), "it is still asked");
-    assert!(!rig.checkout("needs-leave").exists(), "nobody has answered");
-    rig.types(&["1"]);
-    rig.made("needs-leave");
+    // While a turn is in work, what comes is given to the agent all the same.
+    rig.comment("Take your time: [[slow 4000]]");
+    rig.state("working");
+    rig.comment("Meanwhile [[run touch made-busy]].");
     rig.confirmed(4);
+    rig.made("made-busy");
+    rig.state("idle");
+
+    // A command that nobody allowed beforehand: it asks, and until a person answers nothing is pasted.
+    rig.comment("And [[permit touch needs-leave]] now.");
+    rig.confirmed(5);
+    rig.state("waiting");
+    rig.shows(agent.asks);
+    rig.comment("Then [[run touch made-third]].");
+    rig.stays_held("dialog");
+    assert!(rig.screen().contains(agent.asks), "it is still asked");
+    assert!(!rig.checkout("needs-leave").exists(), "nobody has answered");
+    rig.types(agent.allow);
+    rig.made("needs-leave");
+    rig.confirmed(6);
     rig.made("made-third");
     rig.state("idle");
 
     // Half a thought in the composer is neither sent nor lost, and what comes meanwhile waits.
     rig.types(&["-l", "half a thought"]);
-    rig.until("the draft", || {
-        rig.screen().contains("half a thought").then_some(())
-    });
+    rig.shows("half a thought");
     rig.comment("Then [[run touch made-fourth]].");
     rig.stays_held("draft");
     assert!(rig.screen().contains("half a thought"), "{}", rig.screen());
-    rig.types(&["C-u"]);
-    rig.confirmed(5);
+    rig.types(agent.clear);
+    rig.confirmed(7);
     rig.made("made-fourth");
     let heard = rig.model.prompts();
     assert!(heard.iter().all(|text| !text.contains("half a thought")));
@@ -99,7 +93,7 @@ fn di54_a_ticket_from_start_to_close() {
         rig.events("session.exited").pop()
     });
     rig.comment("Back again: [[run touch made-fifth]].");
-    rig.confirmed(6);
+    rig.confirmed(8);
     rig.made("made-fifth");
     let respawned = rig.events("session.respawned");
     assert_eq!(respawned.len(), 1, "{respawned:#?}");
@@ -111,13 +105,32 @@ fn di54_a_ticket_from_start_to_close() {
     for earlier in ["made-first", "made-second", "made-fifth"] {
         assert!(conversation.contains(earlier), "{earlier} is remembered");
     }
+    tokens_are_counted(&rig);
     close(&rig);
 }
 
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_di26_every_text_is_only_text() {
-    let Some(rig) = started() else { return };
+/// Each answer of the model costs the same: so many answers were counted, each once and in its classes.
+fn tokens_are_counted(rig: &Rig) {
+    let deliveries = rig.events("delivery.confirmed").len();
+    let most = rig.model.prompts().len();
+    rig.until("the tokens of every turn", || {
+        let tokens = rig.session()["tokens"].clone();
+        let of = |class: &str, each: u64| {
+            let count = tokens[class].as_u64().unwrap();
+            assert_eq!(count % each, 0, "{class}: {tokens}");
+            usize::try_from(count / each).unwrap()
+        };
+        let answers = of("output", cost::OUTPUT);
+        assert!(answers <= most, "{most} answers: {tokens}");
+        assert_eq!(of("input", cost::INPUT), answers, "{tokens}");
+        assert_eq!(of("cacheRead", cost::CACHE_READ), answers, "{tokens}");
+        (answers >= deliveries).then_some(())
+    });
+}
+
+/// Texts that some agent takes for more than text (DI-26), and long ones.
+pub fn every_text_is_only_text(agent: &'static Agent) {
+    let Some(rig) = started(agent) else { return };
     let before = rig.session();
     let texts = [
         "!rm -rf keep-me",
@@ -150,121 +163,39 @@ fn di54_di26_every_text_is_only_text() {
     close(&rig);
 }
 
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_di21_a_first_run_question_is_left_to_a_person() {
-    let Some(rig) = Rig::new("harnessTrust: {enabled: false}") else {
-        return;
-    };
-    let onboarded = r#"{"hasCompletedOnboarding": true}"#;
-    std::fs::write(rig.path("home/.claude.json"), onboarded).unwrap();
-    start(&rig);
-    rig.state("waiting");
-    rig.until("the question", || {
-        rig.screen().contains("Yes, I trust").then_some(())
-    });
-    rig.comment("Meanwhile [[run touch made-second]].");
-    rig.until("two that wait", || {
-        let waiting = rig.json(&["deliveries", "list"]);
-        (waiting.as_array().unwrap().len() == 2).then_some(())
-    });
-    assert!(rig.screen().contains("Yes, I trust"), "{}", rig.screen());
-    assert!(rig.model.prompts().is_empty());
-    // It draws the question before it reads keys: one that it did not see is typed again.
-    let mut typed: Option<Instant> = None;
-    rig.until("the other answer", || {
-        let screen = rig.screen();
-        let mut rows = screen.lines().map(str::trim_start);
-        let yes = rows.any(|row| row.starts_with('❯') && row.contains("Yes, I trust"));
-        if !yes && typed.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
-            rig.types(&["Down"]);
-            typed = Some(Instant::now());
-        }
-        yes.then_some(())
-    });
-    rig.types(&["Enter"]);
-    // The second may reach the agent within its first turn, and the model does the newest wish.
-    rig.confirmed(2);
-    rig.made("made-second");
-    assert_eq!(rig.events("session.spawned").len(), 1);
-    close(&rig);
-}
-
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_di29_a_busy_agent_a_limit_and_crashes() {
-    let Some(rig) = started() else { return };
-
-    // While a turn is in work, what comes is queued by the agent itself, in order.
-    rig.comment("Take your time: [[slow 4000]]");
-    rig.confirmed(2);
-    rig.comment("the first of two");
-    rig.comment("the second of two");
-    rig.confirmed(4);
-    // It looks idle between its turn and what it has queued.
-    rig.until("both came, in order", || {
-        let said = rig.model.conversation();
-        let (first, second) = (said.find("/4.md and do"), said.find("/5.md and do"));
-        (first.is_some() && first < second).then_some(())
-    });
-    rig.state("idle");
-
-    // A question of its own is a person's as well.
-    rig.comment("[[ask]]");
-    rig.confirmed(5);
-    rig.until("the question", || {
-        rig.screen().contains("Which colour?").then_some(())
-    });
-    rig.comment("Meanwhile [[run touch made-second]].");
-    rig.stays_held("dialog");
-    rig.types(&["Escape"]);
-    rig.confirmed(6);
-    rig.made("made-second");
-    rig.state("idle");
-
-    // A usage limit holds what comes, until a turn has gone well again.
-    rig.model.fail(429, "rate_limit_error");
-    rig.comment("this one meets the limit");
-    rig.confirmed(7);
-    rig.state("waiting");
-    rig.comment("After it [[run touch made-third]].");
-    rig.stays_held("usage-limit");
-    rig.model.mend();
-    rig.types(&["-l", "go on"]);
-    rig.types(&["Enter"]);
-    rig.confirmed(8);
-    rig.made("made-third");
-    rig.state("idle");
-
-    // The daemon is killed while a delivery is held; its successor delivers it, once.
-    rig.types(&["-l", "a thought"]);
-    rig.until("the draft", || {
-        rig.screen().contains("a thought").then_some(())
-    });
-    rig.comment("Over a crash [[run touch made-fourth]].");
-    rig.until("the hold", || {
-        let waiting = rig.json(&["deliveries", "list"]);
-        (waiting[0]["heldBecause"] == "draft").then_some(())
-    });
-    Rig::crash(&rig.json(&["status"])["services"][0]["pid"]);
-    rig.types(&["C-u"]);
-    rig.ok(&["start"]);
-    rig.confirmed(9);
-    rig.made("made-fourth");
-    rig.state("idle");
-    assert!(rig.events("session.exited").is_empty());
-    assert!(rig.events("session.respawned").is_empty());
-
-    // The whole tmux server goes; the conversation does not.
+/// New values of the environment reach an agent that is busy, and its conversation goes on (SE-59).
+pub fn a_relaunch_with_new_values_in_the_middle_of_a_turn(agent: &'static Agent) {
+    let Some(rig) = started(agent) else { return };
     let before = rig.session();
-    rig.tmux(&["kill-server"]);
-    rig.comment("Over another [[run touch made-fifth]].");
-    rig.confirmed(10);
-    rig.made("made-fifth");
+    rig.comment("Take your time: [[slow 30000]]");
+    rig.confirmed(2);
+    rig.state("working");
+    let file = rig.path("home/.the-loop/env");
+    let env = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{env}ROTATED=canary-of-the-rotation\n")).unwrap();
+    let done = rig.json(&["sessions", "restart", "--all"]);
+    let row = &done["sessions"][0];
+    assert_eq!(row["outcome"], "restarted", "{done:#}");
+    assert!(!done.to_string().contains("canary"), "{done:#}");
+    // It was cut off in its turn, so it is told to go on.
+    rig.confirmed(3);
+    rig.state("idle");
     let after = rig.session();
     assert_eq!(after["harnessSessionId"], before["harnessSessionId"]);
-    assert!(rig.model.conversation().contains("/4.md and do"));
-    assert!(rig.events("delivery.uncertain").is_empty());
+    assert_ne!(after["pid"], before["pid"]);
+    let environ = std::fs::read(format!("/proc/{}/environ", after["pid"])).unwrap();
+    let environ = String::from_utf8_lossy(&environ).into_owned();
+    assert!(environ.contains("ROTATED=canary-of-the-rotation"));
+    rig.comment("And [[run touch made-second]].");
+    rig.confirmed(4);
+    rig.made("made-second");
+    let conversation = rig.model.conversation();
+    for earlier in ["made-first", "environment renewed", "made-second"] {
+        assert!(conversation.contains(earlier), "{earlier} is remembered");
+    }
+    assert!(rig.events("session.exited").is_empty());
+    assert!(rig.events("session.respawned").is_empty());
+    secret_stays_inside(&rig);
     close(&rig);
 }
 
@@ -281,6 +212,8 @@ fn long_texts(rig: &Rig, confirmed: usize) {
         lines(60 << 10),
         words(60 << 10),
         words(65_536),
+        // A prompt is longer in bytes than a comment may be in characters.
+        format!("!{}\\", "漢字 ".repeat((100 << 10) / 7)),
     ];
     for (at, text) in texts.iter().enumerate() {
         rig.comment(text);
@@ -296,27 +229,39 @@ fn long_texts(rig: &Rig, confirmed: usize) {
     assert!(refused.contains("65,536"), "{refused}");
 }
 
-/// Has the agent read exactly this in a mail, with its own tool for reading?
+/// Has the agent read exactly this in a mail, with its own tool for reading? It may have read it in parts.
 fn heard(rig: &Rig, text: &str) -> bool {
     let wanted = shown(text);
-    rig.model
-        .prompts()
-        .iter()
-        .any(|prompt| body_of(prompt).as_ref() == Some(&wanted))
+    let read = rig.model.prompts().join("\n");
+    let lines: Vec<&str> = read.lines().collect();
+    let begins = |at: &usize| lines[*at].ends_with(BEGIN);
+    let mut mails = (0..lines.len()).filter(begins);
+    mails.any(|at| body_of(&lines[at..]).as_ref() == Some(&wanted))
 }
 
-/// The comment in what the agent read, from between the lines of the fence. Each line stands there
-/// behind its number.
-fn body_of(read: &str) -> Option<String> {
-    let lines = read.lines().map(|line| {
-        let numbered = line.trim_start_matches(' ').split_once(['→', '\t']);
-        let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
-        numbered
-            .filter(|(n, _)| is_number(n))
-            .map_or(line, |(_, rest)| rest)
+/// What the first line of a comment's fence ends with.
+const BEGIN: &str = " BEGIN =====";
+
+/// The comment in what the agent read, from between the lines of the fence. Where each line stands behind
+/// its number, the lines without one are not the file's.
+fn body_of(read: &[&str]) -> Option<String> {
+    let numbered = |line: &str| -> Option<String> {
+        let line = line.trim_start_matches(' ');
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let text = ["→", "\t", ": "]
+            .iter()
+            .find_map(|gap| rest.strip_prefix(gap))?;
+        (rest.len() < line.len()).then(|| text.to_owned())
+    };
+    let has_numbers = numbered(read[0]).is_some();
+    let lines = read.iter().filter_map(|line| {
+        if has_numbers {
+            numbered(line)
+        } else {
+            Some((*line).to_owned())
+        }
     });
-    let fenced = lines.skip_while(|line| !line.ends_with(" BEGIN ====="));
-    let fenced = fenced
+    let fenced = lines
         .skip(1)
         .take_while(|line| !line.ends_with(" END ====="));
     let json = fenced.collect::<Vec<_>>().join("\n");

@@ -1,9 +1,19 @@
-//! A model server for real coding agents: enough of the Anthropic messages API, on loopback.
+//! A model server for real coding agents, on loopback: enough of each wire format that they speak, told
+//! apart by the path of a request. `anthropic` is Claude Code's, `chat` is OpenCode's, `gemini` is
+//! Gemini CLI's, `responses` is Codex's.
 //!
 //! It does what the prompt says. The last directive in the newest user message decides, be it in the
-//! user's words or in what a tool gave back: `[[run COMMAND]]` asks for the Bash tool, `[[ask]]` for a
-//! question to the user, `[[slow MS]]` answers late, and `Read PATH and do what it says.` asks for the
-//! Read tool. Anything else is answered with words.
+//! user's words or in what a tool gave back: `[[run COMMAND]]` asks for the harness's shell,
+//! `[[permit COMMAND]]` as well, in a way that the harness has to ask a person about, `[[ask]]` for a
+//! question to the user, `[[slow MS]]` answers late, and `Read PATH and do what it says.` asks for a
+//! tool that reads a file. Anything else is answered with words.
+//!
+//! A wire format is a module with four functions: `Wire` calls them.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -140,90 +150,152 @@ fn reply_json(status: u16, body: &Value) -> Response<Full<Bytes>> {
 
 async fn answer(request: Request<Incoming>, state: &Mutex<State>) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
-    if request.method() != Method::POST || !path.starts_with("/v1/messages") {
-        return reply_json(
-            404,
-            &json!({"type": "error", "error": {"type": "not_found_error"}}),
-        );
-    }
+    let Some(wire) = Wire::of_path(&path).filter(|_| request.method() == Method::POST) else {
+        return reply_json(404, &json!({"error": {"type": "not_found_error"}}));
+    };
     let limited = http_body_util::Limited::new(request.into_body(), REQUEST_BYTES_MAX);
     let body = match limited.collect().await {
         Ok(body) => serde_json::from_slice(&body.to_bytes()).unwrap_or(Value::Null),
-        Err(_) => return reply_json(413, &json!({"type": "error"})),
+        Err(_) => return wire.failure(413, "request_too_large"),
     };
-    if path.ends_with("count_tokens") {
-        // Four characters a token, as for English: a harness that refuses long files must do so here.
-        let tokens = whole_text(&body).chars().count() / 4;
-        return reply_json(200, &json!({"input_tokens": tokens.max(1)}));
+    let asked = wire.asked(&body);
+    if let Some(count) = wire.count(&path, &asked) {
+        return count;
     }
-    let newest = newest_user_text(&body);
-    let is_conversation = body["tools"].as_array().is_some_and(|t| !t.is_empty());
     let (failure, number) = {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.messages += 1;
-        if is_conversation {
-            state.prompts.push(newest.clone());
-            state.conversation = whole_text(&body);
+        if asked.is_conversation {
+            state.prompts.push(asked.newest.clone());
+            state.conversation.clone_from(&asked.whole);
         }
         (state.failure.clone(), state.messages)
     };
     if let Some((status, kind)) = failure {
-        let error = json!({"type": "error", "error": {"type": kind, "message": "as told"}});
-        return reply_json(status, &error);
+        return wire.failure(status, &kind);
     }
-    let directive = if is_conversation {
-        Directive::last_in(&newest)
+    let directive = if asked.is_conversation {
+        Directive::last_in(&asked.newest)
     } else {
         Directive::Words
     };
     if let Directive::Slow(wait) = directive {
         tokio::time::sleep(wait).await;
     }
-    let (block, stop) = directive.block(number);
-    let message = message(&body, number);
-    if body["stream"] == json!(true) {
-        reply(200, "text/event-stream", events(message, &block, stop))
-    } else {
-        let mut whole = message;
-        whole["content"] = json!([block]);
-        whole["stop_reason"] = json!(stop);
-        reply_json(200, &whole)
-    }
+    wire.answer(&path, &body, &directive, number)
 }
 
-/// All text of the newest user message, the results of tools among it.
-fn newest_user_text(body: &Value) -> String {
-    let messages = body["messages"].as_array();
-    let newest = messages.and_then(|all| all.iter().rev().find(|m| m["role"] == "user"));
-    newest.map(|m| text(&m["content"])).unwrap_or_default()
+/// What the script needs to know of a request.
+struct Asked {
+    /// All text that came since the model last spoke: the user's, and what tools gave back.
+    newest: String,
+    /// All text of the conversation.
+    whole: String,
+    /// Is it the agent's own conversation? Harnesses ask for titles and the like besides, without tools.
+    is_conversation: bool,
 }
 
-/// All text of all messages.
-fn whole_text(body: &Value) -> String {
-    let messages = body["messages"].as_array().into_iter().flatten();
-    let texts: Vec<String> = messages.map(|m| text(&m["content"])).collect();
-    texts.join("\n")
+/// What an answer is said to have cost, the same in each wire format.
+pub mod cost {
+    /// Tokens read that no cache held.
+    pub const INPUT: u64 = 11;
+    /// Tokens written.
+    pub const OUTPUT: u64 = 7;
+    /// Tokens read from a cache.
+    pub const CACHE_READ: u64 = 4;
+    /// Tokens put into a cache, where the format knows such.
+    pub const CACHE_WRITE: u64 = 3;
 }
 
-fn text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts: Vec<String> = blocks
-                .iter()
-                .map(|b| b.get("text").map_or_else(|| text(&b["content"]), text))
-                .collect();
-            texts.join("\n")
+/// A wire format.
+#[derive(Clone, Copy)]
+enum Wire {
+    /// Anthropic's messages.
+    Anthropic,
+    /// Google's `generateContent`.
+    Gemini,
+    /// OpenAI's responses.
+    Responses,
+    /// OpenAI's chat completions.
+    Chat,
+}
+
+impl Wire {
+    fn of_path(path: &str) -> Option<Self> {
+        if path.starts_with("/v1/messages") {
+            Some(Self::Anthropic)
+        } else if path == "/v1/responses" {
+            Some(Self::Responses)
+        } else if gemini::is_path(path) {
+            Some(Self::Gemini)
+        } else if path == "/v1/chat/completions" {
+            Some(Self::Chat)
+        } else {
+            None
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+
+    fn asked(self, body: &Value) -> Asked {
+        match self {
+            Self::Anthropic => anthropic::asked(body),
+            Self::Gemini => gemini::asked(body),
+            Self::Responses => responses::asked(body),
+            Self::Chat => chat::asked(body),
+        }
+    }
+
+    /// The answer to a request that only wants its tokens counted.
+    fn count(self, path: &str, asked: &Asked) -> Option<Response<Full<Bytes>>> {
+        match self {
+            Self::Anthropic => anthropic::count(path, asked),
+            Self::Gemini => gemini::count(path, asked),
+            Self::Responses | Self::Chat => None,
+        }
+    }
+
+    fn answer(
+        self,
+        path: &str,
+        body: &Value,
+        directive: &Directive,
+        number: u64,
+    ) -> Response<Full<Bytes>> {
+        match self {
+            Self::Anthropic => anthropic::answer(body, directive, number),
+            Self::Gemini => gemini::answer(path, body, directive, number),
+            Self::Responses => responses::answer(body, directive, number),
+            Self::Chat => chat::answer(body, directive, number),
+        }
+    }
+
+    fn failure(self, status: u16, kind: &str) -> Response<Full<Bytes>> {
+        match self {
+            Self::Anthropic => anthropic::failure(status, kind),
+            Self::Gemini => gemini::failure(status, kind),
+            Self::Responses => responses::failure(status, kind),
+            Self::Chat => chat::failure(status, kind),
+        }
     }
 }
 
+/// Four characters a token, as for English: a harness that refuses long files must do so here.
+fn tokens(text: &str) -> usize {
+    (text.chars().count() / 4).max(1)
+}
+
+/// What the model does.
 enum Directive {
+    /// Runs a command.
     Run(String),
+    /// Runs a command that a person must allow first.
+    Permit(String),
+    /// Reads a file.
     Read(String),
+    /// Asks the user.
     Ask,
+    /// Says something after a while.
     Slow(Duration),
+    /// Says something.
     Words,
 }
 
@@ -233,6 +305,7 @@ impl Directive {
             let inside = text[at + 2..].split_once("]]")?.0;
             let directive = match inside.split_once(' ') {
                 Some(("run", command)) => Self::Run(command.to_owned()),
+                Some(("permit", command)) => Self::Permit(command.to_owned()),
                 Some(("slow", ms)) => Self::Slow(Duration::from_millis(ms.parse().ok()?)),
                 _ if inside == "ask" => Self::Ask,
                 _ => return None,
@@ -249,67 +322,12 @@ impl Directive {
             (None, None) => Self::Words,
         }
     }
-
-    fn block(&self, number: u64) -> (Value, &'static str) {
-        let tool = |name: &str, input: Value| {
-            let id = format!("toolu_{number:024}");
-            let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
-            (block, "tool_use")
-        };
-        match self {
-            Self::Run(command) => tool(
-                "Bash",
-                json!({"command": command, "description": "as told"}),
-            ),
-            Self::Read(path) => tool("Read", json!({"file_path": path})),
-            Self::Ask => {
-                let options = json!([{"label": "Red", "description": "r"},
-                    {"label": "Blue", "description": "b"}]);
-                let question = json!({"question": "Which colour?", "header": "Colour",
-                    "multiSelect": false, "options": options});
-                tool("AskUserQuestion", json!({"questions": [question]}))
-            }
-            Self::Slow(_) | Self::Words => (json!({"type": "text", "text": "Done."}), "end_turn"),
-        }
-    }
 }
 
-fn message(body: &Value, number: u64) -> Value {
-    json!({"id": format!("msg_{number:024}"), "type": "message", "role": "assistant",
-        "model": body["model"], "content": [], "stop_reason": null, "stop_sequence": null,
-        "usage": {"input_tokens": 11, "output_tokens": 1, "cache_creation_input_tokens": 3,
-            "cache_read_input_tokens": 4}})
-}
+/// What the model says when it says something.
+const WORDS: &str = "Done.";
 
-/// The answer as the stream of events that clients ask for.
-fn events(message: Value, block: &Value, stop: &str) -> String {
-    let mut opening = block.clone();
-    let delta = if block["type"] == "text" {
-        opening["text"] = json!("");
-        json!({"type": "text_delta", "text": block["text"]})
-    } else {
-        opening["input"] = json!({});
-        json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
-    };
-    let events = [
-        ("message_start", json!({"message": message})),
-        (
-            "content_block_start",
-            json!({"index": 0, "content_block": opening}),
-        ),
-        ("content_block_delta", json!({"index": 0, "delta": delta})),
-        ("content_block_stop", json!({"index": 0})),
-        (
-            "message_delta",
-            json!({"delta": {"stop_reason": stop, "stop_sequence": null},
-                "usage": {"output_tokens": 7}}),
-        ),
-        ("message_stop", json!({})),
-    ];
-    let mut stream = String::new();
-    for (name, mut data) in events {
-        data["type"] = json!(name);
-        stream.push_str(&format!("event: {name}\ndata: {data}\n\n"));
-    }
-    stream
+/// The command of [`Directive::Permit`]: one that no list of harmless programs holds.
+fn unlisted(command: &str) -> String {
+    format!("sh -c '{command}'")
 }

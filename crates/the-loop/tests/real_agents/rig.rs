@@ -1,5 +1,5 @@
-//! The built program with a real Claude Code: throw-away home and repository, private tmux server, a
-//! model server of ours.
+//! The built program with a real agent: throw-away home and repository, private tmux server, a model
+//! server of ours.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 use the_loop_testkit::FakeModel;
+
+use crate::agent::Agent;
 
 /// The one ticket of the tests.
 pub const ITEM: &str = "local:demo/hello#1";
@@ -27,49 +29,56 @@ const WATCHED: Duration = Duration::from_secs(4);
 pub struct Rig {
     dir: TempDir,
     socket: String,
+    pub agent: &'static Agent,
     pub model: FakeModel,
 }
 
 impl Rig {
     /// With one more line of the section `routing`. `None`, said loudly, without the program.
-    pub fn new(routing: &str) -> Option<Self> {
-        let Ok(claude) = std::env::var("THE_LOOP_TEST_CLAUDE") else {
-            eprintln!(
-                "SKIPPED: THE_LOOP_TEST_CLAUDE does not name the program; see scripts/test-harnesses"
-            );
+    pub fn new(agent: &'static Agent, routing: &str) -> Option<Self> {
+        let variable = agent.variable;
+        let Ok(program) = std::env::var(variable) else {
+            eprintln!("SKIPPED: {variable} does not name the program; see scripts/test-harnesses");
             return None;
         };
         let dir = tempfile::Builder::new().prefix("tl").tempdir().unwrap();
         let name = dir.path().file_name().unwrap().to_string_lossy();
         let socket = format!("tl-real-{}", name.replace('.', ""));
         let model = FakeModel::start().unwrap();
-        let rig = Self { dir, socket, model };
+        let rig = Self {
+            dir,
+            socket,
+            agent,
+            model,
+        };
         for made in ["home/.the-loop", "tmux", "bin"] {
             std::fs::create_dir_all(rig.path(made)).unwrap();
         }
         let link = |to: &str, name: &str| {
             std::os::unix::fs::symlink(to, rig.path("bin").join(name)).unwrap();
         };
-        link(&claude, "claude");
+        link(&program, agent.name);
         link(env!("CARGO_BIN_EXE_the-loop"), "the-loop");
         rig.make_repository();
         rig.configure(routing);
+        (agent.settle)(&rig.path("home"), &rig.model.base_url());
         Some(rig)
     }
 
     fn configure(&self, routing: &str) {
         let root = self.path("home/.the-loop");
-        let env = format!(
-            "ANTHROPIC_BASE_URL={}\nANTHROPIC_AUTH_TOKEN={SECRET}\nDISABLE_AUTOUPDATER=1\n\
-             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1\nCLAUDE_CODE_MAX_RETRIES=0\n",
-            self.model.base_url()
-        );
+        let env: String = (self.agent.env)(&self.model.base_url())
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}\n"))
+            .collect();
         let config = format!(
-            "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  defaultHarness: claude\n  \
-             spawnOnUnmatched: labeled\n  harnessArgs: {{claude: [--permission-mode, acceptEdits]}}\n  \
+            "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  defaultHarness: {name}\n  \
+             spawnOnUnmatched: labeled\n  harnessArgs: {{{name}: [{args}]}}\n  \
              workspace: {{root: {work}}}\n  tmux: {{socketName: {socket}, holdMaxSeconds: 2}}\n  \
              {routing}\n  limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0}}\n\
              tracker: {{local: {{repos: {{demo/hello: {repo}}}}}}}\n",
+            name = self.agent.name,
+            args = self.agent.args.join(", "),
             work = self.path("work").display(),
             socket = self.socket,
             repo = self.path("hello.git").display(),
@@ -180,7 +189,7 @@ impl Rig {
         ]);
     }
 
-    /// Waits for so many confirmed deliveries, all of them told by the hook.
+    /// Waits for so many confirmed deliveries, all of them told by what the agent is known to tell.
     pub fn confirmed(&self, count: usize) {
         let what = format!("{count} confirmed deliveries");
         self.until(&what, || {
@@ -188,7 +197,8 @@ impl Rig {
         });
         let all = self.events("delivery.confirmed");
         assert_eq!(all.len(), count, "{all:#?}");
-        assert!(all.iter().all(|event| event["by"] == "hook"), "{all:#?}");
+        let by = self.agent.confirms;
+        assert!(all.iter().all(|event| event["by"] == by), "{all:#?}");
     }
 
     /// Waits for a file in the checkout that the agent makes.
@@ -241,6 +251,11 @@ impl Rig {
         let pid = pid.to_string();
         let killed = Command::new("kill").args(["-9", &pid]).output().unwrap();
         assert!(killed.status.success(), "{killed:?}");
+    }
+
+    /// Waits until the pane shows this.
+    pub fn shows(&self, text: &str) {
+        self.until(text, || self.screen().contains(text).then_some(()));
     }
 
     pub fn screen(&self) -> String {
