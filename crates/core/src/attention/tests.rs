@@ -6,6 +6,10 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_unix_ms(1_772_000_000_000 + seconds * 1000)
 }
 
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "what is tested takes an option, and so does every caller here"
+)]
 fn seen(state: AgentState, source: ObservationSource, since: i64) -> Option<Observation> {
     Some(Observation {
         source,

@@ -51,6 +51,8 @@ pub struct Watch {
     from_transcript: Option<Observation>,
     from_title: Since,
     from_screen: Since,
+    /// When an operator last said that a usage limit or a missing login is over (DI-42).
+    lifted_at: Option<Timestamp>,
     /// Name of the known dialog that the last look at the screen found.
     dialog: Option<String>,
 }
@@ -97,6 +99,7 @@ impl Watch {
             from_transcript: None,
             from_title: Since::default(),
             from_screen: Since::default(),
+            lifted_at: None,
             dialog: None,
         }
     }
@@ -221,12 +224,10 @@ impl Watch {
                 self.transcript_is_new = true;
             }
         }
-        let state = if line.hook == OPERATOR_RESUME {
-            self.is_barred().then_some(AgentState::Idle)
-        } else {
-            self.adapter.hook_state(&line)
-        };
-        if let Some(state) = state {
+        if line.hook == OPERATOR_RESUME && ours {
+            self.lifted_at = Some(line.at);
+        }
+        if let Some(state) = self.adapter.hook_state(&line) {
             self.from_hooks = Some(Observation {
                 source: ObservationSource::Hook,
                 at: line.at,
@@ -368,6 +369,18 @@ impl Watch {
         self.told(confirm::standing)
     }
 
+    /// What an operator said is over counts as idle since then.
+    fn lifted(&self, told: Observation) -> Observation {
+        match self.lifted_at {
+            Some(at) if told.state.is_barred() && told.at <= at => Observation {
+                at,
+                state: AgentState::Idle,
+                ..told
+            },
+            Some(_) | None => told,
+        }
+    }
+
     fn told(&self, decide: fn(&[Observation]) -> Option<Observation>) -> Option<Observation> {
         let all = [
             self.from_hooks,
@@ -377,7 +390,8 @@ impl Watch {
             self.from_screen.observation(ObservationSource::Screen),
         ];
         let of_this_process = |o: &Observation| o.at >= self.launched_at;
-        let known: Vec<Observation> = all.into_iter().flatten().filter(of_this_process).collect();
+        let told = all.into_iter().flatten().filter(of_this_process);
+        let known: Vec<Observation> = told.map(|o| self.lifted(o)).collect();
         let Some(mut newest) = decide(&known) else {
             return self.adapter.baseline().map(|state| Observation {
                 source: ObservationSource::Screen,
@@ -405,11 +419,6 @@ impl Watch {
     /// The known dialog that it showed when its screen was looked at last (DI-21).
     pub fn dialog(&self) -> Option<&str> {
         self.dialog.as_deref()
-    }
-
-    /// Does its last word say that its account may not be used, or has no login (DI-42)?
-    fn is_barred(&self) -> bool {
-        self.state().is_some_and(|seen| seen.state.is_barred())
     }
 
     /// The evidence that this delivery was taken, if there is any (DI-29).

@@ -108,6 +108,7 @@ pub fn register(
             record.status = SessionStatus::Active;
             record.created_at = at;
             record.closed_at = None;
+            record.idle_stopped_at = None;
             record.last_event_at = None;
             record.workspace = None;
             record.spawn = None;
