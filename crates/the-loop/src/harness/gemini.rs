@@ -24,9 +24,10 @@ use crate::world::World;
 /// How long it must look idle before that counts: what it has queued during a turn it submits a moment
 /// after the turn's end, 0.2 s on an idle machine, and until then nothing shows that it has it.
 pub const REST: Duration = Duration::from_secs(2);
-/// It takes an Enter for a part of the text until 40 ms after it has worked a paste in, which on a busy
-/// machine took longer than 150 ms once in twelve times.
-const SUBMIT_DELAY: Duration = Duration::from_millis(300);
+/// It takes an Enter for a part of the text until 40 ms after it has worked a paste in. On a machine with
+/// three times more to do than it has cores that was once in 12 pastes later than 150 ms, and once in 40
+/// later than 300 ms; what is lost so is submitted again, after `confirmTimeoutSeconds`.
+const SUBMIT_DELAY: Duration = Duration::from_millis(600);
 /// It shows a paste of more than 500 characters, or of more than 5 lines, as a placeholder, in which our
 /// marker could not be recognised.
 const INLINE_CHARS_MAX: usize = 480;
