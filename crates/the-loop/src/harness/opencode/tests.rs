@@ -383,7 +383,10 @@ fn di43_another_database_at_the_same_path_is_opened_anew() {
     let told = markers(&rows.read(&OsDisk).unwrap());
     assert_eq!(told.last().unwrap(), "dlv-00000000000000aa");
     assert_eq!(told.len(), 8, "from its beginning");
-    assert!(rows.restarted(), "what was counted of the other one does not count");
+    assert!(
+        rows.restarted(),
+        "what was counted of the other one does not count"
+    );
 }
 
 fn place(home: &Utf8Path, env: &[(&str, &str)]) -> Place {
