@@ -14,7 +14,8 @@ fn di31_a_question_that_only_the_screen_tells_is_seen_while_nothing_is_delivered
     );
     let rig = Rig::with(&Wish {
         routing: &mine,
-        env: "THE_LOOP_DEMO_ASK_PERMISSION=1\nTHE_LOOP_DEMO_NO_HOOKS=1\n",
+        // Busy for long enough after an answer that a look finds it without a question.
+        env: "THE_LOOP_DEMO_ASK_PERMISSION=1\nTHE_LOOP_DEMO_NO_HOOKS=1\nTHE_LOOP_DEMO_BUSY_MS=6000\n",
         ..Wish::default()
     });
     rig.up();

@@ -380,9 +380,12 @@ fn di43_another_database_at_the_same_path_is_opened_anew() {
         let _ = std::fs::remove_file(path.with_file_name(left));
     }
     std::fs::rename(&fresh, &path).unwrap();
-    assert_eq!(
-        markers(&rows.read(&OsDisk).unwrap()),
-        ["dlv-00000000000000aa"]
+    let told = markers(&rows.read(&OsDisk).unwrap());
+    assert_eq!(told.last().unwrap(), "dlv-00000000000000aa");
+    assert_eq!(told.len(), 8, "from its beginning");
+    assert!(
+        rows.restarted(),
+        "what was counted of the other one does not count"
     );
 }
 
