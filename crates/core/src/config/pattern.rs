@@ -22,7 +22,7 @@ impl Pattern {
             .map(Self)
             .map_err(|e| match e {
                 regex::Error::CompiledTooBig(_) => "the expression is too big".to_owned(),
-                other => {
+                other @ (regex::Error::Syntax(_) | _) => {
                     let words = other.to_string();
                     let last = words.lines().rev().find(|line| !line.trim().is_empty());
                     last.unwrap_or("not an expression")
