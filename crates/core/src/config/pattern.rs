@@ -20,15 +20,15 @@ impl Pattern {
             .size_limit(COMPILED_BYTES_MAX)
             .build()
             .map(Self)
-            .map_err(|e| match e {
-                regex::Error::CompiledTooBig(_) => "the expression is too big".to_owned(),
-                other @ (regex::Error::Syntax(_) | _) => {
-                    let words = other.to_string();
-                    let last = words.lines().rev().find(|line| !line.trim().is_empty());
-                    last.unwrap_or("not an expression")
-                        .trim_start_matches("error: ")
-                        .to_owned()
+            .map_err(|e| {
+                if matches!(e, regex::Error::CompiledTooBig(_)) {
+                    return "the expression is too big".to_owned();
                 }
+                let words = e.to_string();
+                let last = words.lines().rev().find(|line| !line.trim().is_empty());
+                last.unwrap_or("not an expression")
+                    .trim_start_matches("error: ")
+                    .to_owned()
             })
     }
 
