@@ -280,7 +280,11 @@ impl Tmux {
 
     /// Every pane of the server, in one call. A server that does not run has none.
     pub fn snapshot(&self) -> Result<Snapshot, NoAnswer> {
-        let answer = self.call(&["list-panes", "-a", "-F", PANE_FORMAT], None);
+        self.listing(&["list-panes", "-a", "-F", PANE_FORMAT])
+    }
+
+    fn listing(&self, args: &[&str]) -> Result<Snapshot, NoAnswer> {
+        let answer = self.call(args, None);
         match answer.exit {
             Ok(0) => {
                 read_panes(&answer.out()).ok_or(NoAnswer::NotStarted("unreadable listing".into()))
@@ -300,9 +304,11 @@ impl Tmux {
     }
 
     /// Panes of exactly this session, in one call. All are listed and ours picked here: a listing that is
-    /// refused for its form, as tmux 3.1 refuses a filter, would look like a session that is not there.
+    /// refused for its form, as tmux 3.1 refuses a filter, would look like a session that is not there. The
+    /// order of the words tells a question about one session from the supervisor's look at all of them.
     pub fn panes(&self, target: &TmuxTarget) -> Result<Vec<Pane>, NoAnswer> {
-        Ok(self.snapshot()?.panes(target).to_vec())
+        let all = self.listing(&["list-panes", "-F", PANE_FORMAT, "-a"])?;
+        Ok(all.panes(target).to_vec())
     }
 
     /// Panes and clients of a session and the visible text of a pane, in one call; `Ok(None)` when session or

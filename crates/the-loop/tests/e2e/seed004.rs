@@ -8,17 +8,17 @@ use super::rig::{Rig, Wish, files};
 use super::scripted::{self, calls, count, mode, times};
 
 /// A call that asks what holds one name.
-const PROBE: &str = "list-panes -a -f";
+const PROBE: &str = "list-panes -F";
 
 /// The ways of a scripted tmux.
 const RULES: &str = "
 hang,*) exec sleep 600 ;;
 signal,*list-panes*) kill -9 $$ ;;
 nonsense,*list-panes*) echo 'what is this'; exit 0 ;;
-absent,*'list-panes -a -f'*) one && absent ;;
+absent,*'list-panes -F'*) one && absent ;;
 duplicate,*new-session*) one && { echo 'duplicate session: x' >&2; exit 1; } ;;
 uncleared,*kill-session*) echo 'not now' >&2; exit 1 ;;
-unpasted,*'list-panes -a -f'*) one && absent ;;
+unpasted,*'list-panes -F'*) one && absent ;;
 unpasted,*paste-buffer*) rm -f \"$dir/mode\"; : > \"$dir/mode\"; echo 'not now' >&2; exit 1 ;;
 refused,*paste-buffer*) echo 'not now' >&2; exit 1 ;;
 slow,*) sleep 0.2 ;;

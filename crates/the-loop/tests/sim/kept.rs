@@ -213,7 +213,7 @@ fn seed004_ac7_a_collision_leaves_the_record_to_the_conversation_that_lives() {
         let sim = Simulator::running(&format!(", tmux: {{resumeOnRespawn: {resumes}}}"), "");
         started(&sim);
         let before = record(&sim);
-        sim.tmux.plan("list-panes -a -f", 0, 3, Trouble::NoServer);
+        sim.tmux.plan("list-panes -F", 0, 3, Trouble::NoServer);
         send(&sim, &comment("c", "Words."));
         confirmed(&sim, "c");
         let after = record(&sim);
@@ -234,7 +234,7 @@ fn seed004_ac7_a_collision_leaves_the_record_to_the_conversation_that_lives() {
 fn seed004_ac9_a_paste_that_fails_in_an_averted_respawn_is_an_ordinary_failure() {
     let sim = Simulator::running("", "");
     started(&sim);
-    sim.tmux.plan("list-panes -a -f", 0, 1, Trouble::NoServer);
+    sim.tmux.plan("list-panes -F", 0, 1, Trouble::NoServer);
     sim.tmux.plan("paste-buffer -p", 0, 1, Trouble::Refuses);
     send(&sim, &comment("c", "Words."));
     assert!(

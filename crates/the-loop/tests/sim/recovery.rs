@@ -192,7 +192,7 @@ fn di24_a_recovery_without_an_answer_of_tmux_is_finished_later() {
         started(&sim);
         sim.tmux.server_dies();
         sim.tmux.plan("new-session", 0, 1, trouble);
-        sim.tmux.plan("list-panes -a -f", 3, 1, Trouble::Hangs);
+        sim.tmux.plan("list-panes -F", 3, 1, Trouble::Hangs);
         let back =
             |sim: &Simulator| sim.tmux.live().len() == 1 && record(sim)["status"] == "active";
         assert!(sim.tick_until(120, back), "{trouble:?}\n{}", story(&sim));

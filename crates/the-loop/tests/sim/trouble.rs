@@ -70,7 +70,7 @@ fn di39_a_session_that_answers_at_the_second_look_is_not_replaced() {
     let sim = Simulator::running("", "");
     started(&sim);
     // The supervisor's look comes first; then the first probe of the delivery.
-    sim.tmux.plan("list-panes -a", 1, 1, Trouble::NoServer);
+    sim.tmux.plan("list-panes -F", 0, 1, Trouble::NoServer);
     send(&sim, &comment("c", "Words."));
     confirmed(&sim, "c");
     assert_eq!(
@@ -108,7 +108,7 @@ fn di39_a_collision_of_a_respawn_delivers_into_the_session_that_lives() {
     let sim = Simulator::running("", "");
     started(&sim);
     // Both looks see nothing, the third one does not come to it: the name itself is taken.
-    sim.tmux.plan("list-panes -a", 1, 3, Trouble::NoServer);
+    sim.tmux.plan("list-panes -F", 0, 3, Trouble::NoServer);
     send(&sim, &comment("c", "Words."));
     confirmed(&sim, "c");
     assert_eq!(sim.tmux.server(|s| s.made.len()), 1);
