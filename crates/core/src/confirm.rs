@@ -116,6 +116,22 @@ impl AgentState {
         }
     }
 
+    /// May its account not be used, or has it no login (DI-42)?
+    pub fn is_barred(self) -> bool {
+        match self {
+            Self::Waiting(WaitingKind::UsageLimit | WaitingKind::Login) => true,
+            Self::Waiting(
+                WaitingKind::Permission | WaitingKind::Question | WaitingKind::Dialog,
+            )
+            | Self::Starting
+            | Self::Ready
+            | Self::Working
+            | Self::Idle
+            | Self::Exited
+            | Self::Unknown => false,
+        }
+    }
+
     /// Why nothing may be pasted in this state; `None` when the state allows it (DI-27).
     pub fn hold(self) -> Option<HoldReason> {
         match self {

@@ -1,5 +1,22 @@
 //! What tmux answered about a name, and what each answer licenses (DI-13, DI-16).
 
+/// The oldest tmux that is supported, as major and minor version (SE-87).
+pub const TMUX_OLDEST: (u32, u32) = (3, 2);
+
+/// Is what `tmux -V` printed the name of a version older than [`TMUX_OLDEST`]? `tmux 3.1c` is; a version that
+/// cannot be read, such as `tmux master`, is taken for a new one.
+pub fn is_old_tmux(printed: &str) -> bool {
+    let number = printed.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let Some((major, rest)) = number.split_once('.') else {
+        return false;
+    };
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+    match (major.parse(), digits.map(str::parse)) {
+        (Ok(major), Some(Ok(minor))) => (major, minor) < TMUX_OLDEST,
+        (_, _) => false,
+    }
+}
+
 /// The four answers to "what holds this name?" (seed 004, AC1). They come from exit status and format
 /// output, never from wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +97,24 @@ pub fn clearance(state: TmuxState, moment: Moment) -> Clearance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn se87_a_tmux_before_3_2_is_old() {
+        for old in ["tmux 3.1c", "tmux 2.8", "tmux 1.6", "tmux 3.0a"] {
+            assert!(is_old_tmux(old), "{old}");
+        }
+        for fine in [
+            "tmux 3.2",
+            "tmux 3.3a",
+            "tmux 3.10",
+            "tmux next-3.6",
+            "tmux 4.0",
+            "tmux master",
+            "",
+        ] {
+            assert!(!is_old_tmux(fine), "{fine}");
+        }
+    }
 
     #[test]
     fn di16_only_a_dead_answer_licenses_a_kill() {

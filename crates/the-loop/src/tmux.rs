@@ -222,6 +222,23 @@ impl Tmux {
         argv
     }
 
+    /// Program and arguments that bring the caller's own client, which is one of this server, to a session.
+    /// `switch-client -r` would make a client that only watches a writable one, so it is asked first.
+    pub fn switch_argv(&self, target: &TmuxTarget, read_only: bool) -> Vec<String> {
+        let mut argv = vec![self.binary.clone()];
+        argv.extend(self.server_args());
+        let session = target.session();
+        if read_only {
+            let switch = |flag: &str| format!("switch-client {flag}-t '{session}'");
+            let words = ["if-shell", "-F", "#{client_readonly}"];
+            argv.extend(words.map(str::to_owned));
+            argv.extend([switch(""), switch("-r ")]);
+        } else {
+            argv.extend(["switch-client".to_owned(), "-t".to_owned(), session]);
+        }
+        argv
+    }
+
     fn server_args(&self) -> Vec<String> {
         let mut args = vec!["-f".to_owned(), self.config.to_string()];
         if !self.socket.is_empty() {

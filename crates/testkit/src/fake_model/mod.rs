@@ -196,15 +196,15 @@ struct Asked {
 }
 
 /// What an answer is said to have cost, the same in each wire format.
-mod cost {
+pub mod cost {
     /// Tokens read that no cache held.
-    pub(super) const INPUT: u64 = 11;
+    pub const INPUT: u64 = 11;
     /// Tokens written.
-    pub(super) const OUTPUT: u64 = 7;
+    pub const OUTPUT: u64 = 7;
     /// Tokens read from a cache.
-    pub(super) const CACHE_READ: u64 = 4;
+    pub const CACHE_READ: u64 = 4;
     /// Tokens put into a cache, where the format knows such.
-    pub(super) const CACHE_WRITE: u64 = 3;
+    pub const CACHE_WRITE: u64 = 3;
 }
 
 /// A wire format.

@@ -9,11 +9,11 @@ use clap::{Arg, Command as Clap, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 use the_loop_core::config::Settings;
-use the_loop_core::config::shape::HARNESSES;
 
 use super::args::{Cli, Shell};
 use super::context::{Context, Ended};
 use super::exit::Exit;
+use crate::harness::adapter::Adapters;
 use crate::ops::desk::Desk;
 use crate::ops::error::OpError;
 use crate::settings::{self, Overrides};
@@ -84,6 +84,15 @@ impl Values {
         }
     }
 
+    /// The harnesses of this release and those that the settings declare.
+    fn harnesses(&self) -> Vec<String> {
+        let (world, config) = (self.world.clone(), self.config.as_deref());
+        let loaded = settings::prepare(world, config, &Overrides::default()).loaded;
+        let settings = loaded.map_or_else(|_| Arc::default(), |loaded| loaded.settings);
+        let adapters = Adapters::of(&settings);
+        adapters.names().into_iter().map(str::to_owned).collect()
+    }
+
     /// The items that records and tickets name.
     fn refs(&self) -> &[String] {
         self.refs.get_or_init(|| {
@@ -150,12 +159,15 @@ fn complete(arg: Arg, values: &Arc<Values>) -> Arg {
             }))
         }
         Some("KEY") => arg.add(ArgValueCompleter::new(|current: &OsStr| {
+            // What is below a name of the operator's own is no key before that name is there.
             let keys = Settings::rows().into_iter().map(|row| row.path);
+            let keys = keys.filter(|path| !path.contains('<'));
             those_that_begin(current, keys)
         })),
         Some("NAME") if arg.get_id() == "harness" => {
-            arg.add(ArgValueCompleter::new(|current: &OsStr| {
-                those_that_begin(current, HARNESSES.iter().map(|name| (*name).to_owned()))
+            let values = Arc::clone(values);
+            arg.add(ArgValueCompleter::new(move |current: &OsStr| {
+                those_that_begin(current, values.harnesses())
             }))
         }
         Some(_) | None => arg,

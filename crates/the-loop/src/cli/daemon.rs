@@ -12,7 +12,7 @@ use super::context::{Context, Ended, Failure};
 use super::exit::Exit;
 use crate::daemon::detach::{self, Seen};
 use crate::daemon::{self, NotStarted};
-use crate::ops::daemon::{Stop, sessions_left, stop as stop_daemon};
+use crate::ops::daemon::{Stop, old_tmux, sessions_left, stop as stop_daemon};
 use crate::ops::desk::{Desk, layout_of, unusable_root};
 use crate::ops::error::{Kind, OpError};
 use crate::ops::rows::{RowOutcome, Rows, ServiceRow};
@@ -54,6 +54,9 @@ fn loaded_with_warnings(cx: &mut Context) -> Result<Loaded, Failure> {
             cx.out.warning(visible(&line));
             said.push(line);
         }
+    }
+    if let Some(words) = old_tmux(&cx.world, &loaded.settings) {
+        cx.out.warning(visible(&words));
     }
     if !brings_work(&loaded.settings) {
         cx.out.warning("nothing is enabled that brings work in");

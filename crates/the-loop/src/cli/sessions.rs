@@ -254,6 +254,10 @@ fn attach_to(
         }
         return Ok(Exit::OK);
     }
+    if !found.switches && !std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        let made = OpError::refused("this is no terminal");
+        return Err(made.hint(found.command).into());
+    }
     if let Some(note) = &found.note {
         cx.out.note(note);
     }

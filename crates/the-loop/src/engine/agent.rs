@@ -160,6 +160,11 @@ impl Agent {
         }
     }
 
+    /// The known dialog on its screen, when that was looked at last.
+    pub fn dialog(&self) -> Option<String> {
+        self.watch.as_ref()?.dialog().map(str::to_owned)
+    }
+
     /// Evidence that a delivery with this marker was taken after the attempt was written down.
     pub fn evidence(&mut self, marker: &Marker, intent_at: Timestamp) -> Option<By> {
         self.look(None, None);

@@ -10,9 +10,10 @@ use the_loop_core::ids::TmuxTarget;
 use the_loop_core::prompt::comment;
 use the_loop_core::time::Timestamp;
 
-use super::Engine;
 use super::agent::Agent;
 use super::item::Gathered;
+use super::{Engine, lock};
+use crate::harness::hook::{self, HookLine, OPERATOR_RESUME};
 use crate::store::inbox::Attention;
 use crate::tmux::Pane;
 
@@ -26,9 +27,11 @@ pub(super) struct Needs {
 }
 
 /// What has to be told now.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct News {
     waits: Option<WaitingKind>,
+    /// Name of the dialog that it waits at, where it is a known one.
+    dialog: Option<String>,
     stalled: Option<Duration>,
     keep: Option<Attention>,
 }
@@ -82,6 +85,7 @@ impl Engine {
         agent.needs = needs;
         News {
             waits: needs.wait.filter(|_| waited.tell).map(|wait| wait.kind),
+            dialog: agent.dialog().filter(|_| waited.tell),
             stalled: needs
                 .quiet
                 .filter(|_| listened.tell)
@@ -141,7 +145,7 @@ impl Engine {
         harness: &str,
     ) {
         if let Some(kind) = news.waits {
-            self.tell_waiting(gathered, kind, target, harness);
+            self.tell_waiting(gathered, kind, news.dialog.clone(), target, harness);
         }
         if let Some(quiet) = news.stalled {
             self.emit(LogEvent::SessionStalled {
@@ -160,6 +164,7 @@ impl Engine {
         &self,
         gathered: &Gathered,
         kind: WaitingKind,
+        dialog: Option<String>,
         target: &TmuxTarget,
         harness: &str,
     ) {
@@ -175,7 +180,7 @@ impl Engine {
             endpoint: None,
             harness: harness.to_owned(),
             kind: word,
-            summary: None,
+            summary: dialog,
         });
         let mode = gathered.settings.routing.interaction.mode;
         if on_ticket && mode == InteractionMode::WorkItem {
@@ -189,6 +194,29 @@ impl Engine {
                 tracing::debug!(item = %gathered.item, "the wait is not on the ticket: {why}");
             }
         }
+    }
+}
+
+impl Engine {
+    /// Lets deliveries through again that wait for the end of a usage limit or for a login: an operator
+    /// says that it is over (DI-42). False when the agent waits for neither.
+    pub(super) fn lift_bar(&self, gathered: &Gathered) -> bool {
+        let Some(record) = gathered.live() else {
+            return false;
+        };
+        let Some(adapter) = self.adapters(&gathered.settings).named(&record.harness) else {
+            return false;
+        };
+        let agent = self.agent(gathered, &adapter);
+        let now = self.world().clock.now();
+        if !lock(&agent).state(now, None).is_barred() {
+            return false;
+        }
+        let mut line = HookLine::from_input(now, OPERATOR_RESUME, &serde_json::Value::Null);
+        line.session_id.clone_from(&record.harness_session_id);
+        let file = self.0.parts.layout.hook_file(&gathered.slug);
+        hook::append(self.world(), &file, &line);
+        !lock(&agent).state(now, None).is_barred()
     }
 }
 

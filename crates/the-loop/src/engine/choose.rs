@@ -63,9 +63,12 @@ impl Engine {
     }
 
     /// No harness can be taken: nothing is spawned, and the ticket is told once. What is wrong stays so
-    /// until a person changes it, so there is no retry.
+    /// until a person changes it, so there is no retry. A session that lives may get its declaration back.
     pub(super) fn no_harness(&self, performer: &Performer<'_>, job: &Job, why: &str) -> Progress {
         let gathered = &performer.gathered;
+        if gathered.live().is_some() {
+            return self.try_failed(performer.held, gathered, job, why, true);
+        }
         self.emit(LogEvent::SessionSpawnFailed {
             work_item: gathered.item.clone(),
             endpoint: None,

@@ -31,7 +31,7 @@ impl Engine {
         let state = self.item_state(gathered, &row.delivery);
         match plan(command, state, via) {
             CommandPlan::Rejected(ControlRejectReason::NothingToResume)
-                if self.is_half_resumed(gathered, row) =>
+                if self.is_half_resumed(gathered, row) || self.lift_bar(gathered) =>
             {
                 if let Err(e) = self.record_control(held, gathered, row, command) {
                     return self.unwritable(held, gathered, row, command, &e);

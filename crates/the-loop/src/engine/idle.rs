@@ -75,11 +75,12 @@ impl Engine {
             return;
         }
         let tmux = self.tmux_of(&gathered.settings, Some(&record));
-        let Ok(Some(view)) = tmux.view(&target) else {
+        let agent = self.agent(&gathered, &adapter);
+        let seen = self.look(&tmux, &target, &gathered.item, record.pid, &agent);
+        let Ok(Some(view)) = seen else {
             return;
         };
         let now = self.world().clock.now();
-        let agent = self.agent(&gathered, &adapter);
         let idle = {
             let mut agent = lock(&agent);
             let limits = &gathered.settings.routing.limits;

@@ -102,7 +102,10 @@ impl Engine {
         let agent = self.agent(gathered, &adapter);
         let view = if adapter.learns_from_screen() {
             let tmux = self.tmux_of(&gathered.settings, gathered.live());
-            tmux.view(&Self::target_of(gathered)).ok().flatten()
+            let (target, item) = (Self::target_of(gathered), &gathered.item);
+            let recorded = gathered.live().and_then(|record| record.pid);
+            let seen = self.look(&tmux, &target, item, recorded, &agent);
+            seen.ok().flatten()
         } else {
             None
         };

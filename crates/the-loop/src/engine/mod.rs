@@ -3,7 +3,8 @@
 //! Reading order: `intake` judges what was accepted; `item` takes one work item, its lock and its next
 //! delivery; `command` and `prompt` decide what that delivery does; `perform` runs the effects the
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
-//! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose); `conclude` writes down how it ended, with `hold` for what waits
+//! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose);
+//! `conclude` writes down how it ended, with `hold` for what waits
 //! or failed and `undo` for spawns that came to nothing; `examine` looks into attempts of which the end
 //! was not seen; `close` ends sessions (`end_harness`, `give_back`); `supervise` watches them all, with
 //! `screens` for those of which nothing else tells,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use the_loop_core::dispatch::{Effect, Launch, Seen};
-use the_loop_core::ids::TmuxTarget;
+use the_loop_core::ids::{TmuxTarget, WorkItemRef};
 use the_loop_core::record::SessionRecord;
 use the_loop_core::time::Timestamp;
 
@@ -164,25 +164,46 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// A look at the agent's pane; `Ok(None)` when there is none, whatever else its session may hold. Where the
-    /// pane is not known, or holds another process by now, it is looked for first.
+    /// A look at the agent's pane; `Ok(None)` when there is none, whatever else its session may hold.
     pub fn view(&self) -> Result<Option<View>, ()> {
         let record = self.gathered.record.as_ref();
         let launched = self.launched.map(|process| process.pid);
         let recorded = launched.or_else(|| record.and_then(|record| record.pid));
-        let is_ours = |pid| self.engine.marked(pid, &self.gathered.item).is_some();
-        let known = self.spot();
-        if known.pane.is_some()
-            && let Some(view) = self.tmux.view(&known).map_err(|_| ())?
+        let item = &self.gathered.item;
+        self.engine
+            .look(&self.tmux, &self.target, item, recorded, &self.agent)
+    }
+}
+
+impl Engine {
+    /// A look at the pane of an item's agent, which is the one with the recorded process or with our mark.
+    /// Where it is not known, or holds another process by now, it is looked for first. `Ok(None)`: it is not
+    /// there; `Err`: tmux did not say.
+    pub(super) fn look(
+        &self,
+        tmux: &Tmux,
+        target: &TmuxTarget,
+        item: &WorkItemRef,
+        recorded: Option<i32>,
+        agent: &Mutex<Agent>,
+    ) -> Result<Option<View>, ()> {
+        let is_ours = |pid| self.marked(pid, item).is_some();
+        let spot = |pane| Spot {
+            target: target.clone(),
+            pane,
+        };
+        let known = lock(agent).pane;
+        if known.is_some()
+            && let Some(view) = tmux.view(&spot(known)).map_err(|_| ())?
             && recorded.is_none_or(|pid| pid == view.pane.pid || is_ours(view.pane.pid))
         {
             return Ok(Some(view));
         }
-        let panes = self.tmux.panes(&self.target).map_err(|_| ())?;
+        let panes = tmux.panes(target).map_err(|_| ())?;
         let found = agent_pane(&panes, recorded, is_ours).map(|pane| pane.id);
-        lock(&self.agent).pane = found;
+        lock(agent).pane = found;
         match found {
-            Some(_) => self.tmux.view(&self.spot()).map_err(|_| ()),
+            Some(_) => tmux.view(&spot(found)).map_err(|_| ()),
             None => Ok(None),
         }
     }

@@ -93,8 +93,8 @@ impl Engine {
             if known.contains(&target.as_str()) || self.is_stopping() {
                 continue;
             }
-            let pane = snapshot.panes(&target).iter().find(|pane| !pane.dead);
-            let item = pane.and_then(|pane| {
+            let mut live = snapshot.panes(&target).iter().filter(|pane| !pane.dead);
+            let item = live.find_map(|pane| {
                 let item = self
                     .world()
                     .processes

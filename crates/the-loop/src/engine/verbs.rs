@@ -97,6 +97,12 @@ impl Engine {
         }
         let CommandPlan::Act { deed, record: _ } = plan(command, verb_state(&gathered), Via::Verb)
         else {
+            if command == Command::Resume && self.lift_bar(&gathered) {
+                outcome.deed = VerbDeed::Resumed;
+                outcome
+                    .errors
+                    .extend(self.record_verb(held, &gathered, command, actor).err());
+            }
             return outcome;
         };
         let recorded_first = matches!(command, Command::Pause | Command::Stop);

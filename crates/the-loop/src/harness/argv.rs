@@ -7,12 +7,12 @@ use super::adapter::{Adapter, LaunchContext};
 impl Adapter {
     /// Arguments of a new conversation.
     pub fn spawn_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.spawn, context, prompt)
+        self.argv(&self.declaration().spawn, context, prompt)
     }
 
     /// Arguments that take up the recorded conversation.
     pub fn resume_argv(&self, context: &LaunchContext<'_>, prompt: Option<&str>) -> Vec<String> {
-        self.argv(&self.declared.resume, context, prompt)
+        self.argv(&self.declaration().resume, context, prompt)
     }
 
     /// Declared words, then the operator's, then the prompt. A word is filled in once: what was filled
@@ -34,7 +34,7 @@ impl Adapter {
         let mut argv: Vec<String> = declared.iter().map(|word| fill(word, &values)).collect();
         argv.extend(context.harness_args.iter().cloned());
         if let Some(prompt) = prompt {
-            let words = self.declared.prompt_args.iter();
+            let words = self.declaration().prompt_args.iter();
             argv.extend(words.map(|word| fill(word, &[("prompt", prompt)])));
         }
         argv
@@ -42,7 +42,7 @@ impl Adapter {
 
     /// The conversation that a command line of this harness names, where it is one of its declared ones.
     pub fn id_in_argv(&self, argv: &[String]) -> Option<HarnessSessionId> {
-        let templates = [&self.declared.resume, &self.declared.spawn];
+        let templates = [&self.declaration().resume, &self.declaration().spawn];
         templates.into_iter().find_map(|template| {
             let starts = argv.windows(template.len().max(1));
             starts.into_iter().find_map(|words| id_in(template, words))

@@ -23,6 +23,9 @@ pub const HOOK_FILE_BYTES_MAX: u64 = 1 << 20;
 const HOOK_LINE_BYTES_MAX: usize = 64 << 10;
 /// Markers kept of one prompt; ours have one.
 const HOOK_MARKERS_MAX: usize = 16;
+/// Name of a line that is no hook's: an operator says that a usage limit or a missing login is over, which
+/// the agent itself does not tell before its next turn (DI-42).
+pub const OPERATOR_RESUME: &str = "OperatorResume";
 /// How long an input may be silent before the line is written without it. The harness waits for us.
 const HOOK_INPUT_SILENCE_MAX: Duration = Duration::from_secs(1);
 

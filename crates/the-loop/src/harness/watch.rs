@@ -11,7 +11,7 @@ use the_loop_core::time::Timestamp;
 
 use super::adapter::{Adapter, Learning};
 use super::conversation::Conversation;
-use super::hook::{HookLine, HookTail};
+use super::hook::{HookLine, HookTail, OPERATOR_RESUME};
 use super::kind::Kind;
 use super::place::Place;
 use super::screen::ScreenView;
@@ -51,6 +51,8 @@ pub struct Watch {
     from_transcript: Option<Observation>,
     from_title: Since,
     from_screen: Since,
+    /// Name of the known dialog that the last look at the screen found.
+    dialog: Option<String>,
 }
 
 /// What a source without times of its own says and since when, and the newest of that which counts.
@@ -95,6 +97,7 @@ impl Watch {
             from_transcript: None,
             from_title: Since::default(),
             from_screen: Since::default(),
+            dialog: None,
         }
     }
 
@@ -158,6 +161,8 @@ impl Watch {
         }
         self.looked_at = now;
         if let Some(screen) = screen {
+            let dialog = self.adapter.known_dialog(screen);
+            self.dialog = dialog.map(|dialog| dialog.name.clone());
             self.from_screen.note(self.screen_told(screen), screen.at);
         }
         if let Some(title) = screen.map(|s| s.title.as_str()).or(title) {
@@ -216,7 +221,12 @@ impl Watch {
                 self.transcript_is_new = true;
             }
         }
-        if let Some(state) = self.adapter.hook_state(&line) {
+        let state = if line.hook == OPERATOR_RESUME {
+            self.is_barred().then_some(AgentState::Idle)
+        } else {
+            self.adapter.hook_state(&line)
+        };
+        if let Some(state) = state {
             self.from_hooks = Some(Observation {
                 source: ObservationSource::Hook,
                 at: line.at,
@@ -390,6 +400,16 @@ impl Watch {
             seen.state = AgentState::Working;
         }
         seen
+    }
+
+    /// The known dialog that it showed when its screen was looked at last (DI-21).
+    pub fn dialog(&self) -> Option<&str> {
+        self.dialog.as_deref()
+    }
+
+    /// Does its last word say that its account may not be used, or has no login (DI-42)?
+    fn is_barred(&self) -> bool {
+        self.state().is_some_and(|seen| seen.state.is_barred())
     }
 
     /// The evidence that this delivery was taken, if there is any (DI-29).

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use the_loop_core::config::Settings;
+use the_loop_core::probe::{TMUX_OLDEST, is_old_tmux};
 use the_loop_core::session::SessionStatus;
 
 use super::link;
@@ -10,12 +12,35 @@ use crate::process::{ProcessId, Signal};
 use crate::store::layout::Layout;
 use crate::store::lock::{ServiceHolder, ServiceLock};
 use crate::store::registry::Registry;
+use crate::tmux::Tmux;
 use crate::world::World;
 
 /// Between two looks at a lock that is to become free.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a killed process may take to be gone.
 const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// How long tmux may take to tell its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is to be said of the tmux that will host agents: an old one works as far as it was tried, and nobody
+/// promises that it does (SE-87). One that is missing, or does not answer, is told of elsewhere.
+pub fn old_tmux(world: &World, settings: &Settings) -> Option<String> {
+    let tmux = &settings.routing.tmux;
+    let conf = super::desk::layout_of(settings, None).tmux_conf();
+    let tmux = Tmux::new(
+        world,
+        &tmux.binary,
+        &tmux.socket_name,
+        &conf,
+        VERSION_WITHIN,
+    );
+    let version = tmux.version().ok().filter(|version| is_old_tmux(version))?;
+    let (major, minor) = TMUX_OLDEST;
+    Some(format!(
+        "{version} is older than {major}.{minor}, the oldest that is supported"
+    ))
+}
 
 /// How to stop.
 #[derive(Clone, Copy, Debug)]

@@ -46,7 +46,7 @@ impl fmt::Display for PaneId {
 pub struct Pane {
     /// Name of its session.
     pub session: String,
-    /// Its process's pid.
+    /// Its process's pid; 0 where tmux no longer tells the one of a dead pane (3.8).
     pub pid: i32,
     /// Its number.
     pub id: PaneId,
@@ -103,8 +103,9 @@ pub(super) fn state_of(panes: &[Pane]) -> TmuxState {
 }
 
 /// The agent's pane among those of its session: the one whose process is the recorded one, else a live one
-/// of which `is_ours` says so. Where no process was ever recorded (registered by hand, or by an earlier
-/// release), the oldest one is it. A pane that somebody opened beside the agent's never is (DI-13).
+/// of which `is_ours` says so, else a dead one that does not tell its process. Where no process was ever
+/// recorded (registered by hand, or by an earlier release), the oldest one is it. A pane that somebody opened
+/// beside the agent's never is (DI-13).
 pub fn agent_pane(
     panes: &[Pane],
     recorded: Option<i32>,
@@ -112,8 +113,11 @@ pub fn agent_pane(
 ) -> Option<&Pane> {
     let by_pid = panes.iter().find(|pane| Some(pane.pid) == recorded);
     let by_mark = || panes.iter().find(|pane| !pane.dead && is_ours(pane.pid));
+    let untold = panes.iter().filter(|pane| pane.dead && pane.pid == 0);
     let oldest = || panes.iter().min_by_key(|pane| pane.id);
-    let found = by_pid.or_else(by_mark);
+    let found = by_pid
+        .or_else(by_mark)
+        .or_else(|| untold.min_by_key(|pane| pane.id));
     if recorded.is_none() {
         found.or_else(oldest)
     } else {
@@ -187,12 +191,17 @@ pub(super) fn read_made(text: &str) -> Option<(i32, PaneId)> {
 fn read_pane(line: &str) -> Option<Pane> {
     let mut fields = line.splitn(11, SEP);
     (fields.next()? == "P").then_some(())?;
+    let session = fields.next()?.to_owned();
+    let pid = fields.next()?.parse();
+    let id = PaneId::parse(fields.next()?)?;
+    let size = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let dead = fields.next()? == "1";
     Some(Pane {
-        session: fields.next()?.to_owned(),
-        pid: fields.next()?.parse().ok()?,
-        id: PaneId::parse(fields.next()?)?,
-        size: (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?),
-        dead: fields.next()? == "1",
+        session,
+        pid: if dead { pid.unwrap_or(0) } else { pid.ok()? },
+        id,
+        size,
+        dead,
         exit_status: fields.next()?.parse().ok(),
         in_mode: fields.next()? != "0",
         output_at: fields.next()?.parse().ok(),
@@ -336,6 +345,19 @@ mod tests {
             "never recorded: the oldest"
         );
         assert_eq!(found(&[], Some(1), 1), None);
+        let untold = [pane(3, 0, true), pane(5, 50, false)];
+        assert_eq!(found(&untold, Some(99), 0), Some(3), "tmux 3.8");
+    }
+
+    #[test]
+    fn di13_a_dead_pane_without_a_process_is_dead_and_a_live_one_without_is_unreadable() {
+        let target = TmuxTarget::parse("loop-a").unwrap();
+        let dead = "P\tloop-a\t\t%0\t80\t24\t1\t3\t0\t\ttitle\n";
+        let snapshot = read_panes(dead).unwrap();
+        assert_eq!(snapshot.state(&target), TmuxState::Dead);
+        assert_eq!(snapshot.panes(&target)[0].exit_status, Some(3));
+        let live = "P\tloop-a\t\t%0\t80\t24\t0\t\t0\t\ttitle\n";
+        assert_eq!(read_panes(live), None);
     }
 
     #[test]
@@ -353,7 +375,7 @@ mod tests {
     #[test]
     fn di27_a_client_counts_where_its_keys_go() {
         let target = TmuxTarget::parse("loop-a").unwrap();
-        let text = "P\tloop-a\t40\t%4\t80\t24\t0\t\t0\tt\nP\tloop-a\t70\t%7\t80\t12\t0\t\t1\tu\n\
+        let text = "P\tloop-a\t40\t%4\t80\t24\t0\t\t0\t\tt\nP\tloop-a\t70\t%7\t80\t12\t0\t\t1\t\tu\n\
                     C\t0\t100\tloop-a\t%4\nC\t1\t200\tloop-a\t%7\nC\t0\t300\tmine\t%7\n\
                     C\t0\t400\tmine\t%9\nC\tis how the screen begins\n";
         let spot = Spot {

@@ -60,7 +60,9 @@ fn say(home: &Home, text: &str) {
 /// Where the newest comment of a person stands, as `queued (parked)`.
 fn newest(home: &Home) -> String {
     let all = home.json(&["deliveries", "list", "--all"]);
-    let row = all.as_array().unwrap().last().unwrap().clone();
+    let mut all = all.as_array().unwrap().clone();
+    all.retain(|row| row["actor"] != "the-loop");
+    let row = all.last().unwrap();
     format!(
         "{} ({})",
         row["state"].as_str().unwrap(),
@@ -277,7 +279,7 @@ fn di51_what_a_new_session_waits_for_is_named() {
     let text = home.ok(&["status"]);
     assert!(text.contains("0 live; 1 waiting for memory"), "{text}");
     configure(&home, "", "minFreeMemoryMb: 0");
-    eventually(&format!("the session {}", home.root().display()), || {
+    eventually("the session", || {
         newest(&home).starts_with("confirmed").then_some(())
     });
 }
@@ -315,4 +317,60 @@ fn di29_an_agent_without_hooks_and_transcript_is_told_to_be_silent() {
         (home.events("hook.silent").len() == 1).then_some(())
     });
     assert_eq!(home.events("hook.silent")[0]["next"], "screen");
+}
+
+#[test]
+fn di51_an_idle_agent_ends_and_the_next_comment_finds_its_conversation() {
+    let home = home("", "minFreeMemoryMb: 0, idleStopAfterHours: 0.0005", "");
+    start(&home);
+    let before = session(&home)["harnessSessionId"].clone();
+    eventually("the end of the idle agent", || {
+        (home.events("limit.idle_stopped").len() == 1).then_some(())
+    });
+    let stopped = eventually("an exited agent", || {
+        let seen = session(&home);
+        (seen["state"] == "exited").then_some(seen)
+    });
+    assert_eq!(stopped["status"], "active", "{stopped}");
+    assert_eq!(stopped["stateSince"], stopped["idleStoppedAt"]);
+    say(&home, "Are you there?");
+    eventually("the delivery", || {
+        newest(&home).starts_with("confirmed").then_some(())
+    });
+    let back = home.events("session.respawned");
+    assert_eq!(back[0]["resumed"], true, "{back:?}");
+    assert_eq!(session(&home)["harnessSessionId"], before);
+    let exits = home.events("session.exited");
+    assert!(exits.iter().all(|e| e["expected"] == true), "{exits:?}");
+}
+
+#[test]
+fn di32_a_turn_that_shows_no_life_is_seen_by_the_real_signs() {
+    // Longer than the shortest limit there is, a minute.
+    let home = home(
+        "",
+        "minFreeMemoryMb: 0, stallMinutes: 1",
+        "THE_LOOP_DEMO_BUSY_MS=600000\n",
+    );
+    start(&home);
+    let began = std::time::Instant::now();
+    while home.events("session.stalled").is_empty() {
+        assert!(began.elapsed().as_secs() < 200, "never: the word of it");
+        std::thread::park_timeout(std::time::Duration::from_millis(500));
+    }
+    let told = &home.events("session.stalled")[0];
+    assert!(told["waited_ms"].as_u64().unwrap() >= 60_000, "{told}");
+    let seen = eventually("the stall in the list", || {
+        let seen = session(&home);
+        seen["stalledSince"].is_string().then_some(seen)
+    });
+    assert_eq!(seen["state"], "working", "{seen}");
+    assert_eq!(status(&home)["stalled"][0]["ref"], ITEM);
+    let text = home.ok(&["status"]);
+    let line = format!("stalled      {ITEM}  no sign of life, ");
+    assert!(text.contains(&line), "{text}");
+    assert!(
+        home.ok(&["sessions", "list"])
+            .contains("working (stalled, ")
+    );
 }

@@ -269,6 +269,8 @@ fn se17_a_script_completes_commands_refs_harnesses_and_keys() {
     assert!(refs.contains("local:demo/hello#1"), "{refs}");
     let harness = complete(&["the-loop", "sessions", "start", "--harness", "d"]);
     assert!(harness.contains("demo"), "{harness}");
+    let cursor = complete(&["the-loop", "sessions", "start", "--harness", "cu"]);
+    assert!(cursor.contains("cursor"), "{cursor}");
     let keys = complete(&["the-loop", "config", "show", "routing.tmux.sock"]);
     assert!(keys.contains("routing.tmux.socketName"), "{keys}");
     home.config("nope: 1\n");

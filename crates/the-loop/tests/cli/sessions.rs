@@ -209,11 +209,58 @@ fn se30_attach_prints_the_exact_target_of_what_lives() {
     let watch = home.ok(&["sessions", "attach", "-r", ITEM, "--print"]);
     assert!(watch.contains(" attach -r -t ="), "{watch}");
     let mut inside = home.command();
-    let tmux = format!("/tmp/x/{},1,0", home.socket());
+    let tmux = format!(
+        "{}/tmux-7/{},1,0",
+        home.path("tmux").display(),
+        home.socket()
+    );
     let switched = super::home::ran(
         inside
             .env("TMUX", tmux)
             .args(["sessions", "attach", ITEM, "--print", "--format", "json"]),
     );
     assert!(switched.out.contains("switch-client"), "{}", switched.out);
+    let piped = home.run(&["sessions", "attach", ITEM]);
+    assert_eq!(piped.code, 1);
+    let words = format!("error: this is no terminal\nhint: {}", command.trim_end());
+    assert!(piped.err.starts_with(&words), "{}", piped.err);
+}
+
+#[test]
+fn di33_a_ticket_whose_label_names_no_harness_is_told() {
+    let home = Home::with("");
+    let args = [
+        "tickets",
+        "new",
+        "--title",
+        "x",
+        "--label",
+        "harness:nobody",
+        "--start",
+    ];
+    home.run(&args);
+    let shown = home.ok(&["tickets", "show", "local:demo/hello#1"]);
+    assert!(
+        shown.contains("names no harness: there are claude"),
+        "{shown}"
+    );
+    assert!(home.events("session.starting").is_empty());
+}
+
+#[test]
+fn se31_a_harness_whose_program_is_missing_is_a_failure_with_a_hint() {
+    let home = Home::with("");
+    home.ok(&["tickets", "new", "--title", "x"]);
+    let item = "local:demo/hello#1";
+    let ran = home.run(&["sessions", "start", item, "--harness", "cursor"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(
+        ran.err.contains("cursor-agent is not on PATH"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("hint: install it"), "{}", ran.err);
+    let ran = home.run(&["sessions", "start", item, "--harness", "nobody"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("there are claude, "), "{}", ran.err);
 }

@@ -290,7 +290,7 @@ fn di27_a_tiny_terminal_hides_no_draft_and_takes_a_delivery() {
     rig.confirmed(&first);
     told_once(&rig, "said in a tiny terminal");
     person.types(&["-l", "a draft that takes more than one row"]);
-    person.sees("one row");
+    person.sees("more lines");
     let id = rig.say(1, "said over a draft");
     let draft = || held_for(&rig, &id).contains(&"draft".to_owned());
     rig.until("held for the draft", || draft().then_some(()));

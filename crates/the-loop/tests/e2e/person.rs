@@ -16,13 +16,19 @@ pub struct Person<'a> {
 impl<'a> Person<'a> {
     /// Opens a terminal of this size that runs these words.
     pub fn runs(rig: &'a Rig, (columns, rows): (u16, u16), words: &[&str]) -> Self {
+        let free: &[&str] = &["env", "-u", "TMUX", "-u", "TMUX_PANE"];
+        Self::runs_inside(rig, (columns, rows), &[free, words].concat())
+    }
+
+    /// The same for a terminal that is itself a window of that person's own tmux.
+    pub fn runs_inside(rig: &'a Rig, (columns, rows): (u16, u16), words: &[&str]) -> Self {
         let person = Self {
             rig,
             name: format!("person-{}", rig.fresh()),
         };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let size = ["new-session", "-d", "-x", &columns, "-y", &rows];
-        let named = ["-s", &person.name, "--", "env", "-u", "TMUX"];
+        let named = ["-s", &person.name, "--"];
         let told = person.outer(&[&size[..], &named[..], words].concat());
         assert!(told.status.success(), "{told:?}");
         person

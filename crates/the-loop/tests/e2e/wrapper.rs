@@ -21,6 +21,7 @@ fn rig() -> Rig {
          reboot,*new-session*) tmux \"$@\"\n\
          until grep -q '\"assistant\"' {demo}/*.jsonl; do :; done\n\
          kill -9 $PPID; tmux -L {socket} kill-server; exit 1 ;;\n\
+         old,*-V) echo 'tmux 3.1c'; exit 0 ;;\n\
          duplicate,*new-session*) echo 'duplicate session: x' >&2; exit 1 ;;\n\
          esac\nexec tmux \"$@\"\n",
         mode = rig.path("mode").display(),
@@ -88,6 +89,17 @@ fn di13_di14_a_tmux_that_hangs() {
     std::fs::rename(&away, &here).unwrap();
     rig.confirmed(&id);
     all_is_well(&rig, &pids, "said to no tmux at all");
+}
+
+#[test]
+fn se87_an_old_tmux_is_told_at_the_start_and_used() {
+    let rig = rig();
+    rig.write("mode", "old");
+    rig.up();
+    rig.start(1);
+    let said = std::fs::read_to_string(rig.path("err")).unwrap();
+    let words = "warning: tmux 3.1c is older than 3.2, the oldest that is supported\n";
+    assert_eq!(said.matches(words).count(), 1, "{said}");
 }
 
 #[test]

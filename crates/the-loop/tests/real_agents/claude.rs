@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
 use crate::rig::{Rig, SECRET};
-use crate::scenario::{self, close, secret_stays_inside, start, started};
+use crate::scenario::{self, close, start, started};
 
 const CLAUDE: Agent = Agent {
     name: "claude",
@@ -36,6 +36,12 @@ fn di54_a_ticket_from_start_to_close() {
 #[ignore = "needs the real program: scripts/test-harnesses"]
 fn di54_di26_every_text_is_only_text() {
     scenario::every_text_is_only_text(&CLAUDE);
+}
+
+#[test]
+#[ignore = "needs the real program: scripts/test-harnesses"]
+fn di54_se59_a_relaunch_with_new_values_in_the_middle_of_a_turn() {
+    scenario::a_relaunch_with_new_values_in_the_middle_of_a_turn(&CLAUDE);
 }
 
 #[test]
@@ -147,42 +153,5 @@ fn di54_di29_a_busy_agent_a_limit_and_crashes() {
     assert_eq!(after["harnessSessionId"], before["harnessSessionId"]);
     assert!(rig.model.conversation().contains("/4.md and do"));
     assert!(rig.events("delivery.uncertain").is_empty());
-    close(&rig);
-}
-
-#[test]
-#[ignore = "needs the real program: scripts/test-harnesses"]
-fn di54_se59_a_relaunch_with_new_values_in_the_middle_of_a_turn() {
-    let Some(rig) = started(&CLAUDE) else { return };
-    let before = rig.session();
-    rig.comment("Take your time: [[slow 30000]]");
-    rig.confirmed(2);
-    rig.state("working");
-    let file = rig.path("home/.the-loop/env");
-    let env = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, format!("{env}ROTATED=canary-of-the-rotation\n")).unwrap();
-    let done = rig.json(&["sessions", "restart", "--all"]);
-    let row = &done["sessions"][0];
-    assert_eq!(row["outcome"], "restarted", "{done:#}");
-    assert!(!done.to_string().contains("canary"), "{done:#}");
-    // It was cut off in its turn, so it is told to go on.
-    rig.confirmed(3);
-    rig.state("idle");
-    let after = rig.session();
-    assert_eq!(after["harnessSessionId"], before["harnessSessionId"]);
-    assert_ne!(after["pid"], before["pid"]);
-    let environ = std::fs::read(format!("/proc/{}/environ", after["pid"])).unwrap();
-    let environ = String::from_utf8_lossy(&environ).into_owned();
-    assert!(environ.contains("ROTATED=canary-of-the-rotation"));
-    rig.comment("And [[run touch made-second]].");
-    rig.confirmed(4);
-    rig.made("made-second");
-    let conversation = rig.model.conversation();
-    for earlier in ["made-first", "environment renewed", "made-second"] {
-        assert!(conversation.contains(earlier), "{earlier} is remembered");
-    }
-    assert!(rig.events("session.exited").is_empty());
-    assert!(rig.events("session.respawned").is_empty());
-    secret_stays_inside(&rig);
     close(&rig);
 }

@@ -45,6 +45,12 @@ fn di54_di26_every_text_is_only_text() {
 
 #[test]
 #[ignore = "needs the real program: scripts/test-harnesses"]
+fn di54_se59_a_relaunch_with_new_values_in_the_middle_of_a_turn() {
+    scenario::a_relaunch_with_new_values_in_the_middle_of_a_turn(&CODEX);
+}
+
+#[test]
+#[ignore = "needs the real program: scripts/test-harnesses"]
 fn di54_di21_a_first_run_question_is_left_to_a_person() {
     let Some(rig) = Rig::new(&CODEX, "harnessTrust: {enabled: false}") else {
         return;

@@ -1,6 +1,7 @@
 //! What every agent has to stand.
 
 use serde_json::Value;
+use the_loop_testkit::fake_model::cost;
 
 use crate::agent::Agent;
 use crate::rig::{ITEM, Rig, SECRET, TARGET};
@@ -104,7 +105,27 @@ pub fn a_ticket_from_start_to_close(agent: &'static Agent) {
     for earlier in ["made-first", "made-second", "made-fifth"] {
         assert!(conversation.contains(earlier), "{earlier} is remembered");
     }
+    tokens_are_counted(&rig);
     close(&rig);
+}
+
+/// Each answer of the model costs the same: so many answers were counted, each once and in its classes.
+fn tokens_are_counted(rig: &Rig) {
+    let deliveries = rig.events("delivery.confirmed").len();
+    let most = rig.model.prompts().len();
+    rig.until("the tokens of every turn", || {
+        let tokens = rig.session()["tokens"].clone();
+        let of = |class: &str, each: u64| {
+            let count = tokens[class].as_u64().unwrap();
+            assert_eq!(count % each, 0, "{class}: {tokens}");
+            usize::try_from(count / each).unwrap()
+        };
+        let answers = of("output", cost::OUTPUT);
+        assert!(answers <= most, "{most} answers: {tokens}");
+        assert_eq!(of("input", cost::INPUT), answers, "{tokens}");
+        assert_eq!(of("cacheRead", cost::CACHE_READ), answers, "{tokens}");
+        (answers >= deliveries).then_some(())
+    });
 }
 
 /// Texts that some agent takes for more than text (DI-26), and long ones.
@@ -142,6 +163,42 @@ pub fn every_text_is_only_text(agent: &'static Agent) {
     close(&rig);
 }
 
+/// New values of the environment reach an agent that is busy, and its conversation goes on (SE-59).
+pub fn a_relaunch_with_new_values_in_the_middle_of_a_turn(agent: &'static Agent) {
+    let Some(rig) = started(agent) else { return };
+    let before = rig.session();
+    rig.comment("Take your time: [[slow 30000]]");
+    rig.confirmed(2);
+    rig.state("working");
+    let file = rig.path("home/.the-loop/env");
+    let env = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{env}ROTATED=canary-of-the-rotation\n")).unwrap();
+    let done = rig.json(&["sessions", "restart", "--all"]);
+    let row = &done["sessions"][0];
+    assert_eq!(row["outcome"], "restarted", "{done:#}");
+    assert!(!done.to_string().contains("canary"), "{done:#}");
+    // It was cut off in its turn, so it is told to go on.
+    rig.confirmed(3);
+    rig.state("idle");
+    let after = rig.session();
+    assert_eq!(after["harnessSessionId"], before["harnessSessionId"]);
+    assert_ne!(after["pid"], before["pid"]);
+    let environ = std::fs::read(format!("/proc/{}/environ", after["pid"])).unwrap();
+    let environ = String::from_utf8_lossy(&environ).into_owned();
+    assert!(environ.contains("ROTATED=canary-of-the-rotation"));
+    rig.comment("And [[run touch made-second]].");
+    rig.confirmed(4);
+    rig.made("made-second");
+    let conversation = rig.model.conversation();
+    for earlier in ["made-first", "environment renewed", "made-second"] {
+        assert!(conversation.contains(earlier), "{earlier} is remembered");
+    }
+    assert!(rig.events("session.exited").is_empty());
+    assert!(rig.events("session.respawned").is_empty());
+    secret_stays_inside(&rig);
+    close(&rig);
+}
+
 /// Texts over what is pasted, the longest comment there can be, and one that no comment can be.
 fn long_texts(rig: &Rig, confirmed: usize) {
     let words = |bytes: usize| -> String {
@@ -155,6 +212,8 @@ fn long_texts(rig: &Rig, confirmed: usize) {
         lines(60 << 10),
         words(60 << 10),
         words(65_536),
+        // A prompt is longer in bytes than a comment may be in characters.
+        format!("!{}\\", "漢字 ".repeat((100 << 10) / 7)),
     ];
     for (at, text) in texts.iter().enumerate() {
         rig.comment(text);
@@ -229,7 +288,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Neither an argument nor tmux shows a value of the environment file.
-pub fn secret_stays_inside(rig: &Rig) {
+fn secret_stays_inside(rig: &Rig) {
     for pid in rig.marked() {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);

@@ -47,7 +47,7 @@ pub fn declaration() -> Declaration {
 /// Its dialogs. None is ever answered by a key of ours.
 fn dialogs() -> Vec<KnownDialog> {
     use WaitingKind::{Dialog, Permission, Question};
-    let dialogs: [(&str, WaitingKind, &[&str]); 8] = [
+    let dialogs: [(&str, WaitingKind, &[&str]); 9] = [
         ("trust", Dialog, &["Trust this folder?", "esc back"]),
         ("login", Dialog, &["Sign in with ChatGPT", "continue"]),
         ("update", Dialog, &["Update available!", "continue"]),
@@ -71,6 +71,8 @@ fn dialogs() -> Vec<KnownDialog> {
             Dialog,
             &["Agent command center", "esc back"],
         ),
+        // An Enter there takes the conversation back.
+        ("browsing", Dialog, &["Browsing transcript", "rewind"]),
         ("dialog", Dialog, &["Press enter to confirm or esc"]),
     ];
     let made = dialogs.iter();
@@ -126,9 +128,14 @@ pub fn title_state(title: &str) -> Option<AgentState> {
 }
 
 /// What its screen says when no known dialog is in the way, and how long that must have been so before
-/// it counts.
+/// it counts. It has an input line whenever it takes a prompt. Without one there is a list to choose from
+/// or a text to page through, in which a paste and an Enter would do something else.
 pub fn screen_state(screen: &ScreenView) -> Option<(AgentState, Duration)> {
-    let input = screen.open_input_line(&PROMPTS)?;
+    let Some(input) = screen.open_input_line(&PROMPTS) else {
+        let waits = AgentState::Waiting(WaitingKind::Dialog);
+        let is_drawn = screen.rows.iter().any(|row| !row.is_empty());
+        return is_drawn.then_some((waits, Duration::ZERO));
+    };
     // The line that says it works stands below everything that was said.
     let works = screen.rows[..input.start]
         .iter()

@@ -11,6 +11,7 @@ use the_loop_core::time::Timestamp;
 use super::*;
 use crate::harness::adapter::{Adapter, Learning};
 use crate::harness::testing::{at, header, marker, world};
+use crate::harness::watch::Watch;
 use crate::world::World;
 
 macro_rules! screens {
@@ -19,27 +20,34 @@ macro_rules! screens {
     };
 }
 
-const SCREENS: [(&str, &str); 19] = screens!(
-    "agents" "draft" "edit" "idle" "interrupted" "login" "numbered" "ours" "pasted" "permission"
-    "question" "queued" "ready" "reconnecting" "resuming" "shell-mode" "slash" "trust" "working"
+const SCREENS: [(&str, &str); 24] = screens!(
+    "agents" "browsing" "diff" "draft" "edit" "help" "idle" "interrupted" "login" "model" "numbered"
+    "ours" "pasted" "permission" "picker" "question" "queued" "ready" "reconnecting" "resuming"
+    "shell-mode" "slash" "trust" "working"
 );
 
 /// What each screen of the real program must be read as: dialog, composer asked for the marker, state.
-const READ_AS: [(&str, Option<&str>, Composer, Option<AgentState>); 19] = {
+const READ_AS: [(&str, Option<&str>, Composer, Option<AgentState>); 24] = {
     use AgentState::{Idle, Working};
     use Composer::{Draft, Empty, Ours, Unknown};
+    const ASKS: Option<AgentState> = Some(AgentState::Waiting(WaitingKind::Dialog));
     [
         ("agents", Some("agent-command-center"), Unknown, None),
+        ("browsing", Some("browsing"), Unknown, None),
+        ("diff", None, Unknown, ASKS),
         ("draft", None, Draft, Some(Working)),
         ("edit", Some("permission"), Unknown, None),
+        ("help", None, Empty, Some(Idle)),
         ("idle", None, Empty, Some(Idle)),
         ("interrupted", None, Empty, Some(Idle)),
         ("login", Some("login"), Unknown, None),
+        ("model", None, Unknown, ASKS),
         // It looks like the choices of a dialog, and is taken for one.
-        ("numbered", None, Unknown, None),
+        ("numbered", None, Unknown, ASKS),
         ("ours", None, Ours, Some(Idle)),
         ("pasted", None, Draft, Some(Idle)),
         ("permission", Some("permission"), Unknown, None),
+        ("picker", None, Unknown, ASKS),
         ("question", Some("question"), Unknown, None),
         ("queued", None, Empty, Some(Working)),
         ("ready", None, Empty, Some(Idle)),
@@ -66,17 +74,15 @@ fn di27_screens_of_the_real_program_are_read_as_a_person_reads_them() {
             let (shown, after) = screen_state(&screen).unzip();
             assert_eq!(shown, state, "{name}");
             // It draws before it reads: what looks idle has to stand for a while.
-            assert_eq!(
-                after.is_some_and(|a| a.is_zero()),
-                state == Some(AgentState::Working)
-            );
+            let at_once = after.is_some_and(|after| after.is_zero());
+            assert_eq!(at_once, state != Some(AgentState::Idle), "{name}");
         }
     }
 }
 
 #[test]
 fn di27_what_was_said_is_neither_input_nor_dialog() {
-    let (_, idle) = SCREENS[3];
+    let (_, idle) = SCREENS[6];
     let quoted = format!(
         "• Trust this folder? esc back\n  Would you like to run the following command? to cancel\n\
          • Working (1s • esc to interrupt)\n\n{idle}"
@@ -93,6 +99,8 @@ fn di27_what_was_said_is_neither_input_nor_dialog() {
     );
     let screen = ScreenView::parse(&prompt, "", false, at(0));
     assert_eq!(codex.composer(&screen, Some(&marker())), Composer::Unknown);
+    let nothing = ScreenView::parse("\n\n", "", false, at(0));
+    assert_eq!(screen_state(&nothing), None, "it has drawn nothing yet");
 }
 
 #[test]
@@ -287,4 +295,43 @@ fn di33_a_conversation_over_midnight_is_found_in_the_folder_of_either_day() {
     }
     let found = rollout::files_of(&*setting.world.disk, &setting.place(None), times);
     assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn di42_a_limit_that_the_rollout_tells_is_not_ended_by_looking_idle() {
+    let setting = setting();
+    let file = setting.rollout(OURS, &setting.path.join("w"), json!("cli"), &header());
+    let event = |second: u8, payload: Value| {
+        let line = json!({"timestamp": format!("1970-01-01T00:00:{second:02}.000Z"),
+            "type": "event_msg", "payload": payload});
+        let line = format!("{line}\n");
+        setting.world.disk.append(&file, line.as_bytes()).unwrap();
+    };
+    let mut watch = Watch::new(Adapter::codex(), setting.place(Some(OURS)), at(2000));
+    let idle = |ms| ScreenView::parse(SCREENS[6].1, "say hello | w", false, at(ms));
+    let mut state = |ms| {
+        watch.look(&setting.world, None, None, Some(&idle(ms)));
+        let seen = watch.state().unwrap();
+        assert!(watch.evidence(&marker(), at(3000)).is_some());
+        seen.state
+    };
+    assert_eq!(state(3000), AgentState::Working);
+    event(
+        5,
+        json!({"type": "task_complete", "error": {"codex_error_info": "usage_limit_exceeded"}}),
+    );
+    let limited = AgentState::Waiting(WaitingKind::UsageLimit);
+    assert_eq!(state(4000), limited);
+    assert_eq!(
+        state(9000),
+        limited,
+        "its input line has stood there long enough"
+    );
+    event(
+        10,
+        json!({"type": "item_completed", "item": {"type": "UserMessage", "content": []}}),
+    );
+    assert_eq!(state(9500), AgentState::Working);
+    event(11, json!({"type": "task_complete"}));
+    assert_eq!(state(9600), AgentState::Idle);
 }

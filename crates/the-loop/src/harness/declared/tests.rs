@@ -275,3 +275,13 @@ fn di33_what_a_harness_cannot_do_follows_from_what_is_not_declared() {
     assert_eq!(rich.declaration().cannot, Vec::<String>::new());
     assert_eq!(rich.declaration().hooks, ["Taken"]);
 }
+
+#[test]
+fn di33_the_settings_know_exactly_the_harnesses_that_are_built_in() {
+    let mut known = the_loop_core::config::shape::HARNESSES.to_vec();
+    known.sort_unstable();
+    let adapters = Adapters::of(&Settings::default());
+    let mut names = adapters.names();
+    names.sort_unstable();
+    assert_eq!(names, known);
+}

@@ -11,6 +11,10 @@ use super::{Entry, Usage, at_of, contains};
 /// program writes in the user's name; as an event it is the user's own.
 pub(super) fn entry(line: &[u8], counted: &mut Usage) -> Option<Entry> {
     if !contains(line, b"\"type\":\"event_msg\"") {
+        // A file that is read again from its first line is counted again.
+        if contains(line, b"\"type\":\"session_meta\"") {
+            *counted = Usage::default();
+        }
         return None;
     }
     let line: Value = serde_json::from_slice(line).ok()?;

@@ -1,5 +1,8 @@
 //! `sessions attach` (SE-30).
 
+use std::time::Duration;
+
+use camino::Utf8Path;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::probe::TmuxState;
 use the_loop_core::record::SessionRecord;
@@ -8,6 +11,10 @@ use the_loop_core::session::SessionStatus;
 use super::view::Panes;
 use crate::ops::desk::{Desk, bad_ref, parse_ref};
 use crate::ops::error::{Kind, OpError};
+use crate::process::NoAnswer;
+
+/// Longest wait for tmux before somebody at a terminal is told that it does not answer.
+const TMUX_WITHIN: Duration = Duration::from_secs(5);
 
 /// What to become, and what to say before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +23,8 @@ pub struct Attach {
     pub command: String,
     /// Program and arguments.
     pub argv: Vec<String>,
+    /// The caller's own client is switched, so that no terminal is needed.
+    pub switches: bool,
     /// Why it is read-only though nobody asked for that.
     pub note: Option<String>,
 }
@@ -38,6 +47,7 @@ pub fn attach(
     read_only: bool,
     inside: Option<&str>,
 ) -> Result<Attach, OpError> {
+    let desk = &desk.with_tmux_within(TMUX_WITHIN);
     let wanted = pull_request.unwrap_or(item);
     let mut panes = Panes::new(desk);
     let record = record(desk, item, pull_request)?;
@@ -59,10 +69,7 @@ pub fn attach(
             };
             return Err(made.hint(hint));
         }
-        TmuxState::Unknown => {
-            let made = OpError::new(Kind::Failed, format!("{wanted}: tmux does not answer"));
-            return Err(made.hint("is tmux installed? see routing.tmux.binary"));
-        }
+        TmuxState::Unknown => return Err(silent(wanted, panes.silence(&record))),
     }
     let forced = matches!(
         record.status,
@@ -73,18 +80,38 @@ pub fn attach(
         (forced && !read_only).then(|| format!("{wanted} is {}: watching only", record.status));
     let read_only = read_only || forced;
     let command = server.attach_command(&target, read_only);
-    let mut argv = server.attach_argv(&target, read_only);
-    if is_same_server(inside, server.socket()) {
-        // A client inside of a client would nest; the one that is there goes to the session.
-        if let Some(verb) = argv.iter_mut().find(|word| *word == "attach-session") {
-            "switch-client".clone_into(verb);
-        }
-    }
+    let switches = is_same_server(desk, inside, server.socket());
+    // A client inside of a client would nest; the one that is there goes to the session.
+    let argv = if switches {
+        server.switch_argv(&target, read_only)
+    } else {
+        server.attach_argv(&target, read_only)
+    };
     Ok(Attach {
         command,
         argv,
+        switches,
         note,
     })
+}
+
+/// tmux said nothing: it is not there, or it hangs.
+fn silent(item: &WorkItemRef, why: Option<NoAnswer>) -> OpError {
+    let (words, hint) = match why {
+        Some(NoAnswer::NotStarted(why)) => (
+            format!("{item}: tmux cannot be run: {why}"),
+            "install tmux, or name the program in routing.tmux.binary",
+        ),
+        Some(why @ (NoAnswer::TimedOut(_) | NoAnswer::Signal(_))) => (
+            format!("{item}: tmux does not answer: {why}"),
+            "the session may live all the same; try again, and look at what the tmux server does",
+        ),
+        None => (
+            format!("{item}: tmux does not answer"),
+            "the session may live all the same; try again",
+        ),
+    };
+    OpError::new(Kind::Failed, words).hint(hint)
 }
 
 fn record(
@@ -117,13 +144,22 @@ fn kept_terminal(desk: &Desk, item: &WorkItemRef) -> OpError {
     }
 }
 
-/// `TMUX` is `<socket path>,<pid>,<session>`; the socket's file bears the server's name.
-fn is_same_server(inside: Option<&str>, socket: &str) -> bool {
+/// Does `TMUX`, which is `<socket path>,<pid>,<session>`, name the server that we would attach to? tmux puts
+/// sockets into `<TMUX_TMPDIR, else /tmp>/tmux-<uid>/`, each under its server's name.
+fn is_same_server(desk: &Desk, inside: Option<&str>, socket: &str) -> bool {
+    let base = desk.world.var("TMUX_TMPDIR").unwrap_or("/tmp");
+    let base = Utf8Path::new(base);
+    let real = desk.world.disk.canonicalize(base);
+    is_socket_of(inside, socket, &[base, real.as_deref().unwrap_or(base)])
+}
+
+fn is_socket_of(inside: Option<&str>, socket: &str, bases: &[&Utf8Path]) -> bool {
     let name = if socket.is_empty() { "default" } else { socket };
-    inside
-        .and_then(|value| value.split(',').next())
-        .and_then(|path| path.rsplit('/').next())
-        .is_some_and(|here| here == name)
+    let path = inside.and_then(|value| value.rsplitn(3, ',').nth(2));
+    path.map(Utf8Path::new).is_some_and(|path| {
+        let base = path.parent().and_then(Utf8Path::parent);
+        path.file_name() == Some(name) && base.is_some_and(|base| bases.contains(&base))
+    })
 }
 
 #[cfg(test)]
@@ -149,15 +185,21 @@ mod tests {
 
     #[test]
     fn se30_a_client_of_the_same_server_is_switched() {
-        assert!(is_same_server(
-            Some("/tmp/tmux-0/the-loop,12,0"),
-            "the-loop"
-        ));
-        assert!(is_same_server(Some("/tmp/tmux-0/default,12,0"), ""));
-        assert!(!is_same_server(
-            Some("/tmp/tmux-0/default,12,0"),
-            "the-loop"
-        ));
-        assert!(!is_same_server(None, "the-loop"));
+        let same = |inside, socket| is_socket_of(inside, socket, &["/tmp".into()]);
+        assert!(same(Some("/tmp/tmux-0/the-loop,12,0"), "the-loop"));
+        assert!(same(Some("/tmp/tmux-0/default,12,0"), ""));
+        assert!(!same(Some("/tmp/tmux-0/default,12,0"), "the-loop"));
+        assert!(!same(Some("/tmp/other/tmux-0/the-loop,12,0"), "the-loop"));
+        assert!(!same(Some("the-loop"), "the-loop"));
+        assert!(!same(None, "the-loop"));
+    }
+
+    #[test]
+    fn se30_a_tmux_that_is_missing_and_one_that_hangs_are_told_apart() {
+        let item: WorkItemRef = "github:octo/repo#15".parse().unwrap();
+        let missing = silent(&item, Some(NoAnswer::NotStarted("no such file".into())));
+        assert!(missing.message.contains("cannot be run"), "{missing:?}");
+        let hung = silent(&item, Some(NoAnswer::TimedOut(TMUX_WITHIN)));
+        assert!(hung.message.contains("no answer within 5s"), "{hung:?}");
     }
 }

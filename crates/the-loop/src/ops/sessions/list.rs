@@ -1,6 +1,7 @@
 //! `sessions list` (SE-29).
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use the_loop_core::confirm::{AgentState, ObservationSource};
@@ -176,6 +177,9 @@ impl Line {
     }
 }
 
+/// Longest wait for tmux before the list goes without it.
+const TMUX_WITHIN: Duration = Duration::from_secs(5);
+
 /// What this machine hosts.
 pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
     let listing = desk.registry().list();
@@ -189,7 +193,7 @@ pub fn list(desk: &Desk, query: &SessionQuery) -> Result<Sessions, OpError> {
         .filter_map(|entry| Some((entry.record.item.key(), entry.record.control()?)))
         .collect();
     let control = |item: &WorkItemRef| wishes.get(&item.key()).cloned();
-    let mut panes = Panes::new(desk);
+    let mut panes = Panes::new(&desk.with_tmux_within(TMUX_WITHIN));
     let (told, inbox_fault) = match told(desk) {
         Ok(told) => (told, None),
         Err(fault) => (Told::default(), Some(fault.message)),

@@ -102,6 +102,11 @@ impl Panes {
         live.map(|pane| pane.pid).collect()
     }
 
+    /// Why nothing is known of a record's target; `None` when tmux answered.
+    pub fn silence(&mut self, record: &SessionRecord) -> Option<NoAnswer> {
+        self.snapshot(record).as_ref().err().cloned()
+    }
+
     fn snapshot(&mut self, record: &SessionRecord) -> &Result<Snapshot, NoAnswer> {
         let server = self.server(record);
         self.servers
@@ -166,11 +171,22 @@ impl Panes {
         let by_screen = adapter.as_ref().is_some_and(Adapter::is_told_by_screen);
         if (seen.is_none() || by_screen)
             && let (Some(target), Some(pane)) = (record.target(), pane)
-            && let Ok(Some(view)) = self.server(record).view(&Spot::of(&target, &pane))
         {
-            let now = desk.world.clock.now();
-            let screen = ScreenView::parse(&view.text, &view.pane.title, view.pane.dead, now);
-            seen = observed(desk, adapter.as_ref(), slug, record, None, Some(&screen));
+            let server = self.server(record);
+            match server.view(&Spot::of(&target, &pane)) {
+                Ok(Some(view)) => {
+                    let now = desk.world.clock.now();
+                    let (title, dead) = (&view.pane.title, view.pane.dead);
+                    let screen = ScreenView::parse(&view.text, title, dead, now);
+                    seen = observed(desk, adapter.as_ref(), slug, record, None, Some(&screen));
+                }
+                Ok(None) => {}
+                // A server that fell silent is not waited for once more for each of its sessions.
+                Err(why) => {
+                    self.servers.insert(server.socket().to_owned(), Err(why));
+                    return View::UNKNOWN;
+                }
+            }
         }
         View {
             tmux: TmuxState::Live,

@@ -54,12 +54,14 @@ fn di25_only_a_person_s_prompt_counts_in_a_rollout() {
 }
 
 #[test]
-fn di37_a_growing_total_is_counted_once() {
+fn di37_a_growing_total_is_counted_once_and_anew_from_the_first_line() {
     let counted: Vec<Usage> = read(&[
         event(json!({"type": "token_count", "info": null})),
         tokens(15, 4, 7),
         tokens(15, 4, 7),
         tokens(30, 8, 14),
+        json!({"timestamp": TIME, "type": "session_meta", "payload": {}}),
+        tokens(15, 4, 7),
     ])
     .into_iter()
     .map(|entry| match entry {
@@ -78,7 +80,10 @@ fn di37_a_growing_total_is_counted_once() {
         cache_read,
         cache_write,
     };
-    assert_eq!(counted, [usage(10, 7, 4, 1), usage(11, 7, 4, 0)]);
+    assert_eq!(
+        counted,
+        [usage(10, 7, 4, 1), usage(11, 7, 4, 0), usage(10, 7, 4, 1)]
+    );
 }
 
 #[test]
