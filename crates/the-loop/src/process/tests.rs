@@ -48,12 +48,8 @@ fn se60_ps_shows_an_environment_in_the_form_that_is_read() {
     let child = Child::holding("TOKEN", "a value with blanks");
     let pid = child.pid().to_string();
     let listed = OsProcesses.run(&Call::new("ps", ["eww", "-p", &pid, "-o", "command="]));
-    if listed.exit
-        == Err(NoAnswer::NotStarted(
-            "No such file or directory (os error 2)".into(),
-        ))
-    {
-        eprintln!("there is no ps on this machine");
+    // A machine may be without it: then an unreadable environment is unknown.
+    if matches!(listed.exit, Err(NoAnswer::NotStarted(_))) {
         return;
     }
     let held = Environ::from_ps(&listed.out()).unwrap();
