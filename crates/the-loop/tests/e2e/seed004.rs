@@ -207,7 +207,8 @@ fn ac7_a_collision_of_a_respawn_ends_in_the_session_that_lives() {
         e["delivery_id"] == id.as_str()
     });
     assert_eq!(count(&rig, since, "new-session"), 1);
-    assert_eq!(count(&rig, since, PROBE), 4);
+    // Two looks at the session, one at its name, one after the collision, one for the agent's own pane.
+    assert_eq!(count(&rig, since, PROBE), 5);
     assert_eq!(rig.pane_pid(1), pid);
     let after = record(&rig, 1);
     for kept in ["status", "createdAt", "harnessSessionId", "pid"] {

@@ -149,7 +149,10 @@ fn hook(sim: &Simulator, name: &str, input: &serde_json::Value) {
 
 #[test]
 fn di42_a_usage_limit_and_a_missing_login_hold_deliveries_until_somebody_says_it_is_over() {
-    let sim = Simulator::running(", repoHarness: {octo/repo: claude}", "");
+    let sim = Simulator::running(
+        ", repoHarness: {octo/repo: claude}, harnesses: {claude: {command: /bin/sh}}",
+        "",
+    );
     started(&sim);
     for (round, error, name) in [
         (1, "rate_limit", "usage-limit"),
