@@ -127,7 +127,7 @@ fn se59_the_same_session_and_conversation_with_the_new_values() {
 fn se59_an_agent_in_its_work_is_told_as_a_confirmed_delivery() {
     let sim = rotated();
     sim.tmux
-        .server(|server| server.mood.busy = Duration::from_mins(60));
+        .server(|server| server.mood.busy = Duration::from_hours(1));
     send(&sim, &comment("c", "Long work."));
     confirmed(&sim, "c");
     let idle = |wish: &mut RestartWish<'_>| wish.when_idle = Some(Duration::ZERO);
@@ -335,7 +335,7 @@ fn ready(busy: bool) -> Simulator {
     let sim = rotated();
     if busy {
         sim.tmux
-            .server(|server| server.mood.busy = Duration::from_mins(60));
+            .server(|server| server.mood.busy = Duration::from_hours(1));
         send(&sim, &comment("busy", "Long work."));
         confirmed(&sim, "busy");
     }
