@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use the_loop_core::config::AcceptBypass;
 use the_loop_core::config::pattern::Confirms;
 use the_loop_core::confirm::{AgentState, Observation, ObservationSource, WaitingKind};
+use the_loop_core::ids::HarnessSessionId;
 use the_loop_core::time::Timestamp;
 
 use super::adapter::{HarnessError, LaunchContext};
@@ -277,7 +278,7 @@ pub fn sessions_file(world: &World, place: &Place, pid: i32) -> Option<Observati
     let bytes = world.disk.read(&path, STATE_FILE_BYTES_MAX).ok()?;
     let file: Value = serde_json::from_slice(&bytes).ok()?;
     let text = |name: &str| file.get(name).and_then(Value::as_str);
-    if text("sessionId") != place.session_id.as_ref().map(|id| id.as_str()) {
+    if text("sessionId") != place.session_id.as_ref().map(HarnessSessionId::as_str) {
         return None;
     }
     let state = match text("status")? {
