@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use the_loop::disk::{Disk, OsDisk};
-use the_loop::harness::hook::HookLine;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_testkit::Simulator;
 
@@ -133,45 +132,4 @@ fn di31_lines_of_a_hook_file_that_cannot_be_read_are_told_and_skipped() {
     send(&sim, &comment("c", "Words."));
     assert!(sim.tick_until(30, |sim| sim.stands("c") == "confirmed"));
     assert!(told(&sim));
-}
-
-/// A line as the agent's own hook writes it.
-fn hook(sim: &Simulator, name: &str, input: &serde_json::Value) {
-    let mut input = input.clone();
-    let dir = sim.layout.demo_dir();
-    let id = OsDisk.list(&dir).unwrap().remove(0);
-    input["session_id"] = id.trim_end_matches(".jsonl").into();
-    let line = HookLine::from_input(sim.clock.now(), name, &input);
-    OsDisk
-        .append(&sim.layout.hook_file(&slug()), &line.to_bytes())
-        .unwrap();
-}
-
-#[test]
-fn di42_a_usage_limit_and_a_missing_login_hold_deliveries_until_somebody_says_it_is_over() {
-    let sim = Simulator::running(", repoHarness: {octo/repo: claude}", "");
-    started(&sim);
-    for (round, error, name) in [
-        (1, "rate_limit", "usage-limit"),
-        (2, "authentication_failed", "login"),
-    ] {
-        sim.tick_until(3, |_| false);
-        hook(&sim, "StopFailure", &serde_json::json!({ "error": error }));
-        let id = format!("held-{name}");
-        send(&sim, &comment(&id, "Words."));
-        let held = format!("queued({name})");
-        assert!(
-            sim.tick_until(10, |sim| sim.stands(&id) == held),
-            "{}",
-            story(&sim)
-        );
-        // It looks idle, which does not end it; people are told.
-        let told = |sim: &Simulator| sim.count("session.waiting", "kind", name) == 1;
-        assert!(sim.tick_until(80, told), "{}", story(&sim));
-        assert_eq!(sim.stands(&id), held);
-        send(&sim, &comment(&format!("go-{name}"), "the-loop resume"));
-        let done = sim.tick_until(60, |sim| sim.stands(&id) == "confirmed");
-        assert!(done, "{}\n{}", sim.stands(&id), story(&sim));
-        assert_eq!(sim.count("control.command", "effect", "resumed"), round);
-    }
 }
