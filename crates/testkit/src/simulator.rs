@@ -363,9 +363,10 @@ impl Simulator {
         let dir = self.layout.local_dir();
         let names = OsDisk.list(&dir).unwrap_or_default().into_iter();
         let records = names
-            .filter(|name| name.ends_with(".json"))
-            .filter_map(|name| {
-                let bytes = OsDisk.read(&dir.join(name), 1 << 20).ok()?;
+            .map(|name| dir.join(name))
+            .filter(|path| path.extension() == Some("json"))
+            .filter_map(|path| {
+                let bytes = OsDisk.read(&path, 1 << 20).ok()?;
                 serde_json::from_slice::<Value>(&bytes).ok()
             });
         records

@@ -71,7 +71,7 @@ impl Performer<'_> {
     }
 
     pub(super) fn take_tail(&mut self, error: &str) {
-        self.tail = self.tmux.tail(&self.spot(), TAIL_LINES);
+        self.tail = self.tmux.tail(self.spot(), TAIL_LINES);
         self.error = Some(format!("{} {error}", self.adapter.name()));
     }
 

@@ -34,7 +34,7 @@ impl Performer<'_> {
         }
         if view.pane.in_mode {
             let writable = view.clients.iter().any(|client| !client.read_only);
-            if writable || self.tmux.leave_mode(&self.spot()).is_err() {
+            if writable || self.tmux.leave_mode(self.spot()).is_err() {
                 return Observed::MustWait(HoldReason::CopyMode);
             }
         }
@@ -85,7 +85,7 @@ impl Performer<'_> {
         if !self.mark_sending() {
             return Sent::NotPasted;
         }
-        match self.tmux.paste(&self.spot(), marker.as_str(), &text) {
+        match self.tmux.paste(self.spot(), marker.as_str(), &text) {
             Ok(()) => {}
             Err(TmuxError::Refused(words)) => {
                 self.error = Some(words);
@@ -127,7 +127,7 @@ impl Performer<'_> {
                 return Sent::Unanswered;
             }
         }
-        match self.tmux.submit(&self.spot(), buffer) {
+        match self.tmux.submit(self.spot(), buffer) {
             Ok(()) => {
                 self.mark_pasted();
                 Sent::Submitted

@@ -36,7 +36,7 @@ impl Engine {
         let mut leaders: Vec<ProcessId> = Vec::new();
         for pane in panes.iter().filter(|pane| !pane.dead) {
             if let Some(leader) = self.marked(pane.pid, item) {
-                let _ = tmux.remain_on_exit(&Spot::of(target, pane), true);
+                let _ = tmux.remain_on_exit(Spot::of(target, pane), true);
                 leaders.push(leader);
             }
         }

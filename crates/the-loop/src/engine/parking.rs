@@ -70,7 +70,9 @@ impl Engine {
             let base = released
                 .filter(|parked| parked.released_at.is_some_and(|at| at.day() == today))
                 .and_then(|parked| parked.base);
-            let used = inbox.usage_on(&today).map_or(0, |usage| usage.total());
+            let used = inbox
+                .usage_on(&today)
+                .map_or(0, the_loop_core::tokens::Usage::total);
             let limit = limits.max_tokens_per_day;
             if let Some(value) = over(limit, used, base.unwrap_or(0)) {
                 return Some(Reached {
@@ -101,7 +103,7 @@ impl Engine {
 
     fn used_by(&self, item: &WorkItemRef) -> u64 {
         let used = self.0.parts.inbox.usage_of(&item.key());
-        used.map_or(0, |usage| usage.total())
+        used.map_or(0, the_loop_core::tokens::Usage::total)
     }
 
     fn over_rate(&self, gathered: &Gathered) -> Option<Reached> {
@@ -200,7 +202,7 @@ impl Engine {
             Scope::Item(item) => (Some(item.clone()), self.used_by(item)),
             Scope::Machine => {
                 let used = inbox.usage_on(&now.day());
-                (None, used.map_or(0, |usage| usage.total()))
+                (None, used.map_or(0, the_loop_core::tokens::Usage::total))
             }
         };
         let parked = inbox.release(scope, now, Some(used)).ok().flatten()?;

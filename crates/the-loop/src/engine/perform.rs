@@ -194,7 +194,7 @@ impl Engine {
         };
         let known = lock(agent).pane;
         if known.is_some()
-            && let Some(view) = tmux.view(&spot(known)).map_err(|_| ())?
+            && let Some(view) = tmux.view(spot(known)).map_err(|_| ())?
             && recorded.is_none_or(|pid| pid == view.pane.pid || is_ours(view.pane.pid))
         {
             return Ok(Some(view));
@@ -203,7 +203,7 @@ impl Engine {
         let found = agent_pane(&panes, recorded, is_ours).map(|pane| pane.id);
         lock(agent).pane = found;
         match found {
-            Some(_) => tmux.view(&spot(found)).map_err(|_| ()),
+            Some(_) => tmux.view(spot(found)).map_err(|_| ()),
             None => Ok(None),
         }
     }

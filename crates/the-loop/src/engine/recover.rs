@@ -134,9 +134,8 @@ impl Engine {
             ));
         }
         match performer.adopt_starting() {
-            Ok(true) => Ok(()),
             // A session that cannot be asked is adopted with the item's next delivery.
-            Err(()) => Ok(()),
+            Ok(true) | Err(()) => Ok(()),
             Ok(false) => {
                 let why = performer.error.take().unwrap_or_default();
                 Err(format!("{why}; end it with: {end_it}"))

@@ -208,7 +208,7 @@ impl Engine {
         let mut record = attempt.before.clone();
         match &not_up {
             NotUp::Unanswered | NotUp::LeftRunning(_) | NotUp::Unsure(_) => {
-                self.as_configured(found, attempt);
+                as_configured(found, attempt);
             }
             NotUp::Lost(_) => {
                 record.pid = None;
@@ -261,7 +261,7 @@ impl Engine {
                 return Err(NotUp::LeftRunning(words));
             }
             Respawned::Refused(words) => return Err(NotUp::Lost(words)),
-            Respawned::NoAnswer(why) => self.pid_after_silence(found, attempt, &why.to_string())?,
+            Respawned::NoAnswer(why) => pid_after_silence(found, attempt, &why.to_string())?,
         };
         self.fresh_agent(&found.gathered, adapter);
         let settings = &found.gathered.settings.routing.tmux;
@@ -270,7 +270,7 @@ impl Engine {
         let process = process.map(|started| ProcessId { pid, started });
         let lives = process.is_some_and(|process| self.stays(process, wait));
         let pane = if lives {
-            self.leader_of(found, attempt)
+            leader_of(found, attempt)
         } else {
             self.pane_after_end(found, attempt)
         };
@@ -294,39 +294,15 @@ impl Engine {
             return Err(NotUp::Unsure(why));
         }
         found.gathered.record = Some(record);
-        self.as_configured(found, attempt);
+        as_configured(found, attempt);
         let pid = attempt.pane.pid;
         let old = old.map(|started| ProcessId { pid, started });
         self.wait_for_end(old.as_slice(), LAUNCHED_WITHIN);
-        match old.filter(|old| self.lives(*old)) {
-            None => Ok(process),
-            Some(_) => {
-                let why = format!("its old process {pid} lives on beside the new one: end it");
-                Err(NotUp::Unsure(why))
-            }
+        if old.is_some_and(|old| self.lives(old)) {
+            let why = format!("its old process {pid} lives on beside the new one: end it");
+            return Err(NotUp::Unsure(why));
         }
-    }
-
-    /// tmux gave no answer to the respawn: only what is in the pane now can tell.
-    fn pid_after_silence(
-        &self,
-        found: &Found,
-        attempt: &Attempt<'_>,
-        why: &str,
-    ) -> Result<i32, NotUp> {
-        match self.leader_of(found, attempt) {
-            Ok(Some(pane)) if !pane.dead && pane.pid != attempt.pane.pid => Ok(pane.pid),
-            Ok(Some(_) | None) | Err(()) => {
-                let words = format!("tmux gave no answer to the relaunch: {why}");
-                Err(NotUp::Unsure(words))
-            }
-        }
-    }
-
-    /// The pane was kept for the relaunch; from now on it goes or stays as the settings say.
-    fn as_configured(&self, found: &Found, attempt: &Attempt<'_>) {
-        let keep = found.gathered.settings.routing.tmux.remain_on_exit;
-        let _ = attempt.tmux.remain_on_exit(&attempt.spot, keep);
+        Ok(process)
     }
 
     /// The pane of a process that has ended. tmux hears of the end, and of the exit status, a moment later.
@@ -334,20 +310,13 @@ impl Engine {
         let clock = &self.world().clock;
         let deadline = clock.deadline(HEARD_WITHIN);
         loop {
-            let pane = self.leader_of(found, attempt);
+            let pane = leader_of(found, attempt);
             let waits = matches!(&pane, Ok(Some(pane)) if !pane.dead);
             if !waits || clock.is_over(&deadline) {
                 return pane;
             }
             clock.wait(GLANCE);
         }
-    }
-
-    fn leader_of(&self, found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {
-        let record = found.gathered.record.as_ref();
-        let target = record.and_then(SessionRecord::target).ok_or(())?;
-        let panes = attempt.tmux.panes(&target).map_err(|_| ())?;
-        Ok(panes.into_iter().find(|pane| pane.id == attempt.pane.id))
     }
 
     /// Does a process live through the probe time, and until its launcher has become the harness?
@@ -420,6 +389,30 @@ impl Engine {
                 };
                 self.0.parts.log.emit(Source::Sessions, event);
             }
+        }
+    }
+}
+
+/// The pane was kept for the relaunch; from now on it goes or stays as the settings say.
+fn as_configured(found: &Found, attempt: &Attempt<'_>) {
+    let keep = found.gathered.settings.routing.tmux.remain_on_exit;
+    let _ = attempt.tmux.remain_on_exit(&attempt.spot, keep);
+}
+
+fn leader_of(found: &Found, attempt: &Attempt<'_>) -> Result<Option<Pane>, ()> {
+    let record = found.gathered.record.as_ref();
+    let target = record.and_then(SessionRecord::target).ok_or(())?;
+    let panes = attempt.tmux.panes(&target).map_err(|_| ())?;
+    Ok(panes.into_iter().find(|pane| pane.id == attempt.pane.id))
+}
+
+/// tmux gave no answer to the respawn: only what is in the pane now can tell.
+fn pid_after_silence(found: &Found, attempt: &Attempt<'_>, why: &str) -> Result<i32, NotUp> {
+    match leader_of(found, attempt) {
+        Ok(Some(pane)) if !pane.dead && pane.pid != attempt.pane.pid => Ok(pane.pid),
+        Ok(Some(_) | None) | Err(()) => {
+            let words = format!("tmux gave no answer to the relaunch: {why}");
+            Err(NotUp::Unsure(words))
         }
     }
 }

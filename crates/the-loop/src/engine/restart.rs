@@ -143,20 +143,19 @@ impl Engine {
             Err(why) => return Restarted::failed(why),
         };
         let looked = self.look_before_restart(&found);
-        match decide(looked.facts, wish.force, wish.when_idle.is_some()) {
-            Err(why) => Restarted::skipped(Some(&found), why, wish),
-            Ok(()) => {
-                let record = found.gathered.record.as_ref();
-                let recorded = record.and_then(|record| record.pid);
-                let verdict = environment_of(self.world(), wish.declared, recorded, &looked.live);
-                Restarted {
-                    tmux_target: target_of(record),
-                    outcome: RowOutcome::WouldRestart,
-                    reason: None,
-                    detail: verdict.as_str().to_owned(),
-                    stale: verdict.names(),
-                    told: None,
-                }
+        if let Err(why) = decide(looked.facts, wish.force, wish.when_idle.is_some()) {
+            Restarted::skipped(Some(&found), why, wish)
+        } else {
+            let record = found.gathered.record.as_ref();
+            let recorded = record.and_then(|record| record.pid);
+            let verdict = environment_of(self.world(), wish.declared, recorded, &looked.live);
+            Restarted {
+                tmux_target: target_of(record),
+                outcome: RowOutcome::WouldRestart,
+                reason: None,
+                detail: verdict.as_str().to_owned(),
+                stale: verdict.names(),
+                told: None,
             }
         }
     }
@@ -315,7 +314,7 @@ impl Engine {
         let Some(adapter) = looked.adapter.clone() else {
             return Ok(());
         };
-        let view = looked.tmux.view(&Spot::of(target, pane))?;
+        let view = looked.tmux.view(Spot::of(target, pane))?;
         let agent = self.agent(gathered, &adapter);
         let mut agent = lock(&agent);
         let now = self.world().clock.now();

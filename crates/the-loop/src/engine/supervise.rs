@@ -108,12 +108,11 @@ impl Engine {
         {
             return;
         }
-        let observation = match pane {
-            Some(pane) => watched.observe(now, screens.get(&pane.id), Some(&pane.title)),
-            None => {
-                watched.last_look();
-                None
-            }
+        let observation = if let Some(pane) = pane {
+            watched.observe(now, screens.get(&pane.id), Some(&pane.title))
+        } else {
+            watched.last_look();
+            None
         };
         let seen = match pane {
             Some(_) => observation.map_or(AgentState::Unknown, |o| o.state),

@@ -275,11 +275,8 @@ pub fn composer(screen: &ScreenView, marker: Option<&Marker>) -> Composer {
         return Composer::Unknown;
     };
     let rows = &screen.rows[rows];
-    let usual = PROMPTS[..USUAL].iter();
-    let Some(first) = usual
-        .filter_map(|prompt| strip_prompt(rows.first()?, prompt))
-        .next()
-    else {
+    let mut usual = PROMPTS[..USUAL].iter();
+    let Some(first) = usual.find_map(|prompt| strip_prompt(rows.first()?, prompt)) else {
         return Composer::Draft;
     };
     let more = rows[1..].iter().map(String::as_str);
@@ -288,12 +285,12 @@ pub fn composer(screen: &ScreenView, marker: Option<&Marker>) -> Composer {
         .flat_map(str::chars)
         .filter(|c| !c.is_whitespace())
         .collect();
-    let is_hint = |hint: &&str| {
+    let is_hint = |hint: &str| {
         let hint: String = hint.chars().filter(|c| !c.is_whitespace()).collect();
         first.starts_with("  ") && text == hint
     };
     match marker {
-        _ if text.is_empty() || HINTS.iter().any(|hint| is_hint(&hint)) => Composer::Empty,
+        _ if text.is_empty() || HINTS.iter().any(|hint| is_hint(hint)) => Composer::Empty,
         Some(marker) if super::adapter::is_our_text(&text, marker) => Composer::Ours,
         Some(_) | None => Composer::Draft,
     }

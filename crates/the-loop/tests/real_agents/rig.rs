@@ -67,10 +67,10 @@ impl Rig {
 
     fn configure(&self, routing: &str) {
         let root = self.path("home/.the-loop");
-        let env: String = (self.agent.env)(&self.model.base_url())
-            .into_iter()
-            .map(|(name, value)| format!("{name}={value}\n"))
-            .collect();
+        let mut env = String::new();
+        for (name, value) in (self.agent.env)(&self.model.base_url()) {
+            env += &format!("{name}={value}\n");
+        }
         let config = format!(
             "version: 1.0.0\nenv: {{file: env}}\nrouting:\n  defaultHarness: {name}\n  \
              spawnOnUnmatched: labeled\n  harnessArgs: {{{name}: [{args}]}}\n  \

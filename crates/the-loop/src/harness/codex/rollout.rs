@@ -72,9 +72,11 @@ pub(super) fn files_of(
         .collect();
     let files = |day: &Utf8PathBuf| {
         let names = disk.list(day).unwrap_or_default().into_iter();
-        let rollouts =
-            names.filter(|name| name.starts_with("rollout-") && name.ends_with(".jsonl"));
-        rollouts.map(|name| day.join(name)).collect::<Vec<_>>()
+        let rollouts = names.filter(|name| name.starts_with("rollout-"));
+        let paths = rollouts.map(|name| day.join(name));
+        paths
+            .filter(|path| path.extension() == Some("jsonl"))
+            .collect::<Vec<_>>()
     };
     days.iter().flat_map(files).collect()
 }

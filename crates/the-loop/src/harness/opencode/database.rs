@@ -118,12 +118,11 @@ impl Rows {
             self.connection = None;
             self.seen = Seen::default();
         }
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                self.seen.version = None;
-                connect(&self.path)?
-            }
+        let connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            self.seen.version = None;
+            connect(&self.path)?
         };
         let before = self.seen.clone();
         match self.read_from(&connection) {

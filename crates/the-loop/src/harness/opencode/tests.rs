@@ -351,11 +351,13 @@ fn di43_a_database_that_cannot_be_read_is_not_an_empty_one() {
         .unwrap();
     drifted.read(&OsDisk).unwrap();
 
-    std::fs::write(
-        path.with_file_name("text.db"),
-        "no database at all, but quite some text",
-    )
-    .unwrap();
+    OsDisk
+        .write_atomic(
+            &path.with_file_name("text.db"),
+            b"no database at all, but quite some text",
+            false,
+        )
+        .unwrap();
     rows(&path.with_file_name("text.db"))
         .read(&OsDisk)
         .unwrap_err();
@@ -377,9 +379,9 @@ fn di43_another_database_at_the_same_path_is_opened_anew() {
     );
     drop(writer);
     for left in ["opencode.db-wal", "opencode.db-shm"] {
-        let _ = std::fs::remove_file(path.with_file_name(left));
+        OsDisk.remove(&path.with_file_name(left)).unwrap();
     }
-    std::fs::rename(&fresh, &path).unwrap();
+    OsDisk.rename(&fresh, &path).unwrap();
     let told = markers(&rows.read(&OsDisk).unwrap());
     assert_eq!(told.last().unwrap(), "dlv-00000000000000aa");
     assert_eq!(told.len(), 8, "from its beginning");

@@ -173,7 +173,7 @@ impl Panes {
             && let (Some(target), Some(pane)) = (record.target(), pane)
         {
             let server = self.server(record);
-            match server.view(&Spot::of(&target, &pane)) {
+            match server.view(Spot::of(&target, &pane)) {
                 Ok(Some(view)) => {
                     let now = desk.world.clock.now();
                     let (title, dead) = (&view.pane.title, view.pane.dead);
