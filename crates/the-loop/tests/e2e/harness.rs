@@ -66,17 +66,6 @@ fn listed(rig: &Rig, number: u64) -> Value {
     found.unwrap_or_else(|| panic!("{name} is not in {list}"))
 }
 
-/// Ends the process in the pane and waits until it is gone.
-fn end_agent(rig: &Rig, number: u64) {
-    let pid = rig.pane_pid(number);
-    let killed = std::process::Command::new("kill")
-        .args(["-9", &pid])
-        .status();
-    assert!(killed.unwrap().success());
-    let gone = || !std::path::Path::new(&format!("/proc/{pid}")).exists();
-    rig.until("the end of the agent", || gone().then_some(()));
-}
-
 const TWIN: &str = r#"  harnesses:
     twin:
       command: "{program}"
@@ -111,7 +100,7 @@ fn di33_a_declared_harness_is_spawned_prompted_and_resumed() {
     assert!(holds, "the declared variable is in its pane");
     let second = rig.say(1, "and another thing");
     rig.confirmed(&second);
-    end_agent(&rig, 1);
+    rig.kill_agent(1);
     let third = rig.say(1, "are you there?");
     rig.confirmed(&third);
     let back = rig.event("session.respawned", |e| {
@@ -181,7 +170,7 @@ fn di33_an_id_is_learnt_from_a_file_and_the_transcript_confirms() {
     // The first prompt was pasted when it was ready, and told what a new conversation has to know.
     let log = std::fs::read_to_string(rig.path(&format!("home/talk-{id}.log"))).unwrap();
     assert!(log.contains("heard: the-loop delivery dlv-"), "{log}");
-    end_agent(&rig, 1);
+    rig.kill_agent(1);
     let second = rig.say(1, "are you there?");
     rig.confirmed(&second);
     let back = rig.event("session.respawned", |_| true);
@@ -247,7 +236,7 @@ fn di29_a_harness_that_cannot_confirm_ends_at_pasted_and_is_marked() {
     assert!(notes.contains("note: mute: it does not prove"), "{notes}");
     assert!(rig.events("delivery.confirmed").is_empty());
     // It cannot be resumed: a new conversation, and the log says so.
-    end_agent(&rig, 1);
+    rig.kill_agent(1);
     let again = rig.say(1, "a third word");
     rig.event("dispatch.succeeded", |e| e["delivery_id"] == again.as_str());
     let back = rig.event("session.respawned", |_| true);

@@ -341,6 +341,21 @@ impl Rig {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
+    /// Kills what runs in the pane and waits until tmux has noticed.
+    pub fn kill_agent(&self, number: u64) {
+        let pid = self.pane_pid(number);
+        let done = Command::new("kill").args(["-9", &pid]).status();
+        assert!(done.unwrap().success());
+        self.until("a dead pane", || self.is_dead(number).then_some(()));
+    }
+
+    /// Is there a pane without a process?
+    pub fn is_dead(&self, number: u64) -> bool {
+        let target = Self::target(number);
+        let done = self.tmux(&["list-panes", "-t", &target, "-F", "#{pane_dead}"]);
+        String::from_utf8_lossy(&done.stdout).trim() == "1"
+    }
+
     /// Waits for a named condition.
     pub fn until<T>(&self, what: &str, seen: impl FnMut() -> Option<T>) -> T {
         self.within(PATIENCE, what, seen)

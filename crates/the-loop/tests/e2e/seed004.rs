@@ -49,22 +49,6 @@ fn record(rig: &Rig, number: u64) -> Value {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// Kills what runs in the pane and waits until tmux has noticed.
-fn kill_agent(rig: &Rig, number: u64) {
-    let pid = rig.pane_pid(number);
-    let done = std::process::Command::new("kill")
-        .args(["-9", &pid])
-        .status();
-    assert!(done.unwrap().success());
-    rig.until("a dead pane", || is_dead(rig, number).then_some(()));
-}
-
-fn is_dead(rig: &Rig, number: u64) -> bool {
-    let target = Rig::target(number);
-    let done = rig.tmux(&["list-panes", "-t", &target, "-F", "#{pane_dead}"]);
-    String::from_utf8_lossy(&done.stdout).trim() == "1"
-}
-
 fn heard_once(rig: &Rig, number: u64, words: &str) {
     let told = rig.prompts(number).concat();
     assert_eq!(told.matches(words).count(), 1, "{told}");
@@ -87,7 +71,7 @@ fn ac1_live_dead_and_absent_are_told_apart_by_exit_status_alone() {
     rig.confirmed(&rig.say(1, "said to a live one"));
     assert_eq!(rig.pane_pid(1), pid);
     // Dead: it is cleared away, and comes back.
-    kill_agent(&rig, 1);
+    rig.kill_agent(1);
     let since = calls(&rig).len();
     rig.confirmed(&rig.say(1, "said to a dead one"));
     assert_eq!(count(&rig, since, "kill-session"), 1);
@@ -149,7 +133,7 @@ fn ac3_ac4_a_live_occupant_is_refused_and_a_dead_one_is_cleared() {
     assert_eq!(rig.pane_pid(7), pid, "it lives");
     assert_eq!(count(&rig, since, "kill-session"), 0);
     stranger(&rig, 8, &["true"]);
-    rig.until("a dead one", || is_dead(&rig, 8).then_some(()));
+    rig.until("a dead one", || rig.is_dead(8).then_some(()));
     rig.start(8);
     assert_eq!(count(&rig, since, "kill-session"), 1);
     assert_eq!(rig.prompts(8).len(), 1);
@@ -222,7 +206,7 @@ fn ac7_a_collision_of_a_respawn_ends_in_the_session_that_lives() {
 #[test]
 fn ac8_ac10_a_dead_session_that_cannot_be_cleared_ends_the_delivery_for_good() {
     let rig = rig();
-    kill_agent(&rig, 1);
+    rig.kill_agent(1);
     mode(&rig, "uncleared");
     let id = rig.say(1, "said to one that stands in the way");
     let dropped = rig.event("dispatch.dropped", |e| e["delivery_id"] == id.as_str());
@@ -265,6 +249,11 @@ fn ac11_what_another_version_gave_up_is_tried_once_more() {
     let id = rig.say(1, "said in vain at first");
     let lost = rig.event("delivery.abandoned", |e| e["delivery_id"] == id.as_str());
     assert_eq!(lost["reason"], "attempts-spent", "{lost}");
+    // The log tells it a moment before the outcome is kept.
+    rig.until("a kept outcome", || {
+        let kept = rig.ok(&["deliveries", "show", &id, "--format", "json"]);
+        kept.contains("\"abandoned\"").then_some(())
+    });
     mode(&rig, "");
     // The version that gave it up leaves it at that.
     rig.kill();
