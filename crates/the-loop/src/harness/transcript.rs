@@ -3,6 +3,7 @@
 mod codex;
 
 use std::io;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
@@ -71,6 +72,8 @@ pub enum Entry {
     },
 }
 
+/// How far a file's last change may lie before the moment it came: the kernel takes the time of its last tick.
+const FILE_TIME_TICK: Duration = Duration::from_millis(10);
 /// What stands before a marker in the first line of every prompt (DI-25).
 const FIRST_LINE: &str = "the-loop delivery ";
 /// Bytes searched at a time.
@@ -189,7 +192,7 @@ impl TranscriptTail {
                 .map_or(told.modified_ms, |m| m.modified_ms);
             for entry in &mut entries {
                 if let Entry::Mention { at, .. } = entry {
-                    *at = Timestamp::from_unix_ms(changed);
+                    *at = Timestamp::from_unix_ms(changed).plus(FILE_TIME_TICK);
                 }
             }
         }

@@ -52,7 +52,8 @@ fn rig(routing: &str) -> Rig {
 /// Arms an item that has these labels and says the start word; its delivery's id.
 fn start_with(rig: &Rig, number: u64, labels: &[&str]) -> String {
     let armed = labeled_also(number, MAINTAINER, labels);
-    rig.accepted("issues", &armed);
+    let armed = rig.accepted("issues", &armed);
+    rig.event("dispatch.dropped", |e| e["delivery_id"] == armed.as_str());
     let words = comment(number, rig.fresh(), MAINTAINER, "the-loop start");
     rig.accepted("issue_comment", &with_labels(words, labels))
 }

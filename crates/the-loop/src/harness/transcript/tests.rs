@@ -182,3 +182,21 @@ proptest! {
         let _ = demo_entry(&bytes);
     }
 }
+
+#[test]
+fn di29_a_line_without_a_time_is_not_dated_before_it_was_written() {
+    let (_dir, path, world) = world();
+    let clock = crate::clock::Clock::System;
+    let file = path.join("t.log");
+    let mut tail = TranscriptTail::new(file.clone(), TranscriptFormat::Lines);
+    for _ in 0..100 {
+        let before = clock.now();
+        let line = format!("heard: {}\n", header());
+        world.disk.append(&file, line.as_bytes()).unwrap();
+        let told = tail.read(&*world.disk).unwrap();
+        let [Entry::Mention { at, .. }] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert!(*at >= before, "{} < {}", at.millis(), before.millis());
+    }
+}
