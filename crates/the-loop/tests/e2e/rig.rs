@@ -254,6 +254,15 @@ impl Rig {
         self.event("delivery.confirmed", |event| event["delivery_id"] == id);
     }
 
+    /// Waits until the inbox has this outcome of a delivery: the log tells it a moment before.
+    pub fn kept(&self, id: &str, state: &str) {
+        let word = format!("\"{state}\"");
+        self.until("a kept outcome", || {
+            let told = self.ok(&["deliveries", "show", id, "--format", "json"]);
+            told.contains(&word).then_some(())
+        });
+    }
+
     /// The whole log. Every line is checked against the vocabulary (EV-4).
     pub fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.root("logs/events.jsonl")).unwrap_or_default();

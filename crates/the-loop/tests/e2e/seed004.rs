@@ -213,6 +213,7 @@ fn ac8_ac10_a_dead_session_that_cannot_be_cleared_ends_the_delivery_for_good() {
     assert_eq!(dropped["reason"], "session-occupied", "{dropped}");
     assert_eq!(dropped["level"], "error", "{dropped}");
     assert_eq!(dropped["will_retry"], false, "{dropped}");
+    rig.kept(&id, "dropped");
     rig.kill();
     mode(&rig, "");
     rig.up();
@@ -249,11 +250,7 @@ fn ac11_what_another_version_gave_up_is_tried_once_more() {
     let id = rig.say(1, "said in vain at first");
     let lost = rig.event("delivery.abandoned", |e| e["delivery_id"] == id.as_str());
     assert_eq!(lost["reason"], "attempts-spent", "{lost}");
-    // The log tells it a moment before the outcome is kept.
-    rig.until("a kept outcome", || {
-        let kept = rig.ok(&["deliveries", "show", &id, "--format", "json"]);
-        kept.contains("\"abandoned\"").then_some(())
-    });
+    rig.kept(&id, "abandoned");
     mode(&rig, "");
     // The version that gave it up leaves it at that.
     rig.kill();

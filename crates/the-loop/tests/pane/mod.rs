@@ -129,7 +129,7 @@ impl Pane {
             "24",
             "-s",
             "a",
-            "-e",
+            "env",
             &assignment,
             &exe,
         ];
