@@ -417,6 +417,35 @@ fn seed004_ac8_a_dead_session_that_cannot_be_cleared_ends_the_delivery() {
 }
 
 #[test]
+fn st42_a_launch_follows_the_journal_that_announces_it() {
+    every_path(|facts, path, _| {
+        let launched = path
+            .iter()
+            .position(|(e, _)| matches!(e, Effect::Launch { .. }));
+        let announced = |(effect, seen): &(Effect, Seen)| {
+            matches!(effect, Effect::RecordStarting { .. })
+                && *seen == Seen::Journal(Journaled::Written)
+        };
+        if let Some(launched) = launched {
+            assert!(path[..launched].iter().any(announced), "{facts:?} {path:?}");
+        }
+    });
+}
+
+#[test]
+fn di23_a_session_that_is_not_proved_ours_is_neither_spoken_to_nor_recorded() {
+    every_path(|facts, path, verdict| {
+        let doubted = path
+            .iter()
+            .any(|(_, s)| matches!(s, Seen::Adopt(Adoption::NotOurs | Adoption::Unanswered)));
+        if doubted {
+            let last = path.last().map(|(effect, _)| *effect);
+            assert_eq!(last, Some(Effect::Adopt), "{facts:?} {path:?} {verdict:?}");
+        }
+    });
+}
+
+#[test]
 fn di10_an_answer_nobody_asked_for_is_a_defect_and_no_panic() {
     let (mut machine, _) = Dispatch::begin(Facts {
         known: Known::Nobody,
