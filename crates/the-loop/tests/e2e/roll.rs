@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use super::payload::{MAINTAINER, labeled};
+use super::person::{Person, USUAL};
 use super::restart::{edit, held, item, reconfigure, rig, rotate, row};
 use super::rig::{Rig, files};
 
@@ -85,42 +86,6 @@ fn clients(rig: &Rig) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Somebody who watches a session, in a terminal of a tmux server of their own.
-struct Watcher(String, std::path::PathBuf);
-
-impl Watcher {
-    fn of(rig: &Rig, number: u64) -> Self {
-        let watcher = Self(format!("{}-eyes", rig.socket), rig.path("tmux"));
-        let inner = format!(
-            "env -u TMUX tmux -L {} attach -r -t =loop-github-octo-repo-{number}",
-            rig.socket
-        );
-        let done = watcher.tmux(&["new-session", "-d", "-x", "120", "-y", "40", &inner]);
-        assert!(done.status.success(), "{done:?}");
-        rig.until("a client", || (!clients(rig).is_empty()).then_some(()));
-        watcher
-    }
-
-    fn tmux(&self, args: &[&str]) -> std::process::Output {
-        let mut command = Command::new("tmux");
-        command
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("TERM", "xterm-256color")
-            .env("LANG", "C.UTF-8")
-            .env("TMUX_TMPDIR", &self.1)
-            .args(["-f", "/dev/null", "-L", &self.0])
-            .args(args);
-        command.output().unwrap()
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]);
-    }
-}
-
 fn start_all(rig: &Rig, numbers: impl Iterator<Item = u64> + Clone) {
     let mut ids = Vec::new();
     for number in numbers {
@@ -163,7 +128,7 @@ fn r5_issue5_twenty_sessions_of_four_kinds_and_no_value_anywhere() {
         }
     }
     let pids: Vec<String> = (1..=20).map(|number| rig.pane_pid(number)).collect();
-    let watcher = Watcher::of(&rig, 1);
+    let watcher = Person::attaches(&rig, USUAL, &["-r", "-t", "=loop-github-octo-repo-1"]);
     let watching = clients(&rig);
     let over = AtomicBool::new(false);
     let (done, dry) = std::thread::scope(|scope| {

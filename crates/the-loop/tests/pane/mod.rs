@@ -136,7 +136,8 @@ impl Pane {
         words.extend(args.iter().map(String::as_str));
         let started = pane.tmux(&words);
         assert!(started.status.success(), "{started:?}");
-        pane.pid = pane.ask("#{pane_pid}").parse().unwrap();
+        // One that has ended at once may have none any more: tmux 3.8 forgets it.
+        pane.pid = pane.ask("#{pane_pid}").parse().unwrap_or_default();
         pane
     }
 
