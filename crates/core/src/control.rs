@@ -9,6 +9,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use grammar::visible;
 pub use plan::{CommandPlan, Deed, Recording, Via, plan};
 
 use crate::config::{self, SpawnOnUnmatched};

@@ -13,6 +13,7 @@ pub mod config;
 pub mod control;
 pub mod delivery;
 pub mod guard;
+pub mod link;
 pub mod route;
 
 pub mod attention;

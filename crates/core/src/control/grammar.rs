@@ -101,7 +101,7 @@ struct Fence {
 
 /// The text without its HTML comments and fenced blocks, line for line. Whichever opens first hides
 /// the other; an unclosed one goes to the end.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut open = Open::Nothing;
     let mut lists = Lists::default();
