@@ -93,6 +93,46 @@ pub struct ItemFacts {
     pub is_pull_request: bool,
 }
 
+/// What is known of a pull request beyond what every ticket has (IN-14, IN-15).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullFacts {
+    /// Name of its branch as it came: untrusted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_ref: Option<String>,
+    /// Newest commit of its branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_sha: Option<String>,
+    /// Its branch is in the repository that it asks to be merged into.
+    #[serde(default)]
+    pub is_own_branch: bool,
+    /// Does its author call it unfinished?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<bool>,
+    /// Was it merged?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<bool>,
+    /// The items that its body closes, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closes: Vec<WorkItemRef>,
+}
+
+/// What words are about: a place in the changed files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// File as it came: untrusted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Line of the file; of its old version where the new one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The changed lines around it as they came: untrusted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunk: Option<String>,
+    /// Page in a browser, where the words themselves have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html_url: Option<String>,
+}
+
 /// A person's words: the body of a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
@@ -110,6 +150,9 @@ pub struct Text {
     /// When it was written, by the provider's clock (IN-11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
+    /// What a review decides, in the provider's word; a comment decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
 }
 
 /// How a work item ended.
@@ -132,6 +175,8 @@ pub enum Effect {
     Text(Text),
     /// The question "should this item have a session?"; never pasted.
     Presence,
+    /// A pull request came up: told to a session that lives, else the question whether there should be one.
+    Opened,
     /// Told to a live session; never starts one. `changed` names changed fields only.
     Notice {
         /// Names of the fields that changed.
@@ -161,14 +206,14 @@ impl Effect {
     /// Text, presence and start may begin a session; notices and closes never do.
     pub fn may_spawn(&self) -> bool {
         match self {
-            Self::Text(_) | Self::Presence | Self::Start { .. } => true,
+            Self::Text(_) | Self::Presence | Self::Opened | Self::Start { .. } => true,
             Self::Notice { .. } | Self::Close { .. } => false,
         }
     }
     /// Is there something to tell an agent that lives?
     pub fn is_prompt(&self) -> bool {
         match self {
-            Self::Text(_) | Self::Notice { .. } => true,
+            Self::Text(_) | Self::Notice { .. } | Self::Opened => true,
             Self::Presence | Self::Start { .. } | Self::Close { .. } => false,
         }
     }
@@ -204,6 +249,12 @@ pub struct Delivery {
     /// What the payload said of the ticket.
     #[serde(default)]
     pub facts: ItemFacts,
+    /// What it said of the pull request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<PullFacts>,
+    /// The place in the changed files that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// What it does.
     pub effect: Effect,
     /// The tracker entries it carries, applied to the ticket file again after a crash (ST-66).
@@ -240,6 +291,8 @@ impl Delivery {
             }),
             received_at,
             facts: ItemFacts::default(),
+            pull: None,
+            place: None,
             effect: Effect::Notice {
                 changed: Vec::new(),
             },
@@ -250,6 +303,11 @@ impl Delivery {
     /// Is it such a notice, and not one about the ticket? Only a verb of ours makes one.
     pub fn tells_of_environment(&self) -> bool {
         self.ingress == Ingress::Cli && self.event == ENVIRONMENT_EVENT
+    }
+
+    /// Does it say that the branch of a pull request has new commits?
+    pub fn brings_commits(&self) -> bool {
+        self.event == "pull_request" && self.action.as_deref() == Some("synchronize")
     }
 
     /// A key that lacks a field is no identity (IN-12).
@@ -264,12 +322,14 @@ impl Delivery {
     pub fn what(&self) -> String {
         match (&self.effect, &self.action) {
             (Effect::Presence | Effect::Start { .. }, _) => "start".to_owned(),
-            (Effect::Text(_) | Effect::Notice { .. } | Effect::Close { .. }, Some(action)) => {
-                format!("{} {action}", self.event)
-            }
-            (Effect::Text(_) | Effect::Notice { .. } | Effect::Close { .. }, None) => {
-                self.event.clone()
-            }
+            (
+                Effect::Text(_) | Effect::Opened | Effect::Notice { .. } | Effect::Close { .. },
+                Some(action),
+            ) => format!("{} {action}", self.event),
+            (
+                Effect::Text(_) | Effect::Opened | Effect::Notice { .. } | Effect::Close { .. },
+                None,
+            ) => self.event.clone(),
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn judge(facts: &Facts<'_>) -> Judgement {
     let text = match &delivery.effect {
         Effect::Text(text) => Some(text),
         Effect::Close { .. } => return Judgement::Allowed,
-        Effect::Presence | Effect::Notice { .. } | Effect::Start { .. } => None,
+        Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Start { .. } => None,
     };
     if text.is_some_and(|text| facts.own_comment || text.body.contains(AGENT_COMMENT_MARK)) {
         return Judgement::Refused(RoutingDropReason::SelfAuthored);

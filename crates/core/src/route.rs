@@ -1,29 +1,154 @@
-//! Which work item a delivery is for (IN-13, IN-14).
+//! Which work items a delivery is for (IN-13, IN-14, IN-17, IN-20).
 //!
-//! In this version an issue names itself, and so does a pull request that a comment on it made known.
+//! An issue names itself. A pull request names the items whose sessions know it, those that its branch and
+//! its body name, where its author may say so, and itself. Whatever is told goes to every session among
+//! them; what may start something has one target.
 
 use std::time::Duration;
 
 use crate::delivery::{Delivery, Effect};
-use crate::ids::{DEFAULT_HOST, WorkItemRef};
+use crate::ids::{DEFAULT_HOST, ItemKey, WorkItemRef};
+use crate::link::{LinkSource, branch_issue};
 
-/// Where a delivery goes.
+/// A session that lives, as far as it can own a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// To this item.
-    To(WorkItemRef),
-    /// Nowhere: its host is not, or no longer, configured. `routing.dropped`, `unknown-host`.
-    UnknownHost,
+pub struct Owner {
+    /// Its item.
+    pub item: WorkItemRef,
+    /// The pull requests that its record lists.
+    pub pulls: Vec<ItemKey>,
+    /// The branch of its checkout.
+    pub branch: Option<String>,
 }
 
-/// The item of a delivery. `hosts` are the keys of `integrations.github.hosts`.
-pub fn route<'a>(delivery: &Delivery, hosts: impl IntoIterator<Item = &'a str>) -> Route {
-    let item = &delivery.item;
-    if item.is_local() || is_known_host(&item.repo().host, hosts) {
-        Route::To(item.clone())
-    } else {
-        Route::UnknownHost
+/// What a delivery is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// It.
+    pub delivery: &'a Delivery,
+    /// Every session that lives.
+    pub owners: &'a [Owner],
+    /// The pull request's author is on the list, so that what it says of other items counts (IN-17).
+    pub trusts_author: bool,
+    /// Its words are a command.
+    pub is_command: bool,
+}
+
+/// An item that a delivery names, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The item.
+    pub item: WorkItemRef,
+    /// All reasons, in their order.
+    pub sources: Vec<LinkSource>,
+}
+
+/// Where a delivery goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routed {
+    /// The items it goes to, each once; the first one is the one to start a session for.
+    pub targets: Vec<WorkItemRef>,
+    /// The session to which its pull request belongs: the first one that lives in the order of names.
+    pub owner: Option<WorkItemRef>,
+    /// Items that only a stranger's words name; they hear nothing of it (`routing.linkage_dropped`).
+    pub untrusted: Vec<Named>,
+    /// A pull request of which only the number is known, and that belongs to no session (IN-18).
+    pub is_incomplete: bool,
+}
+
+/// Names the items of a delivery and chooses among them. Total, and never without a target.
+pub fn route(facts: &Facts<'_>) -> Routed {
+    let delivery = facts.delivery;
+    let mut routed = Routed::default();
+    let mut named: Vec<Named> = Vec::new();
+    for (item, source) in names(facts) {
+        let trusted = facts.trusts_author || !comes_from_author(source);
+        let list = if trusted {
+            &mut named
+        } else {
+            &mut routed.untrusted
+        };
+        match list.iter_mut().find(|known| known.item.key() == item.key()) {
+            Some(known) => known.sources.push(source),
+            None => list.push(Named {
+                item,
+                sources: vec![source],
+            }),
+        }
     }
+    routed
+        .untrusted
+        .retain(|doubted| !named.iter().any(|n| n.item.key() == doubted.item.key()));
+    let lives = |item: &WorkItemRef| facts.owners.iter().any(|o| o.item.key() == item.key());
+    let mut items = named.into_iter().map(|named| named.item);
+    let first = items.next();
+    let all: Vec<WorkItemRef> = first.iter().cloned().chain(items).collect();
+    let owners: Vec<WorkItemRef> = all.iter().filter(|item| lives(item)).cloned().collect();
+    routed.owner = owners.first().cloned();
+    routed.is_incomplete =
+        delivery.facts.is_pull_request && delivery.pull.is_none() && owners.is_empty();
+    routed.targets = match &delivery.effect {
+        // What ended is that ticket and no other one (IN-26).
+        Effect::Close { .. } => vec![delivery.item.clone()],
+        Effect::Text(_) | Effect::Notice { .. } | Effect::Opened
+            if !owners.is_empty() && !facts.is_command =>
+        {
+            owners
+        }
+        Effect::Text(_)
+        | Effect::Notice { .. }
+        | Effect::Opened
+        | Effect::Presence
+        | Effect::Start { .. } => routed.owner.iter().chain(&first).take(1).cloned().collect(),
+    };
+    routed
+}
+
+/// The items in their order, with repeats (IN-14).
+fn names(facts: &Facts<'_>) -> Vec<(WorkItemRef, LinkSource)> {
+    let (delivery, item) = (facts.delivery, &facts.delivery.item);
+    let is_pull = delivery.pull.is_some() || delivery.facts.is_pull_request;
+    let mut names = Vec::new();
+    if is_pull {
+        let knows =
+            |owner: &&Owner| owner.pulls.contains(&item.key()) || has_branch(owner, delivery);
+        let known = facts.owners.iter().filter(knows);
+        names.extend(known.map(|owner| (owner.item.clone(), LinkSource::Recorded)));
+    }
+    if let Some(pull) = &delivery.pull {
+        let branch = pull.head_ref.as_deref().filter(|_| pull.is_own_branch);
+        let number = branch.and_then(branch_issue);
+        let named =
+            number.and_then(|n| WorkItemRef::new(item.provider(), item.repo().clone(), n).ok());
+        names.extend(named.map(|named| (named, LinkSource::Branch)));
+        let closed = pull.closes.iter().cloned();
+        names.extend(closed.map(|closed| (closed, LinkSource::Keyword)));
+        names.retain(|(named, _)| named.key() != item.key());
+    }
+    names.push((item.clone(), LinkSource::Entity));
+    names
+}
+
+fn has_branch(owner: &Owner, delivery: &Delivery) -> bool {
+    delivery.pull.as_ref().is_some_and(|pull| {
+        pull.is_own_branch
+            && pull.head_ref.is_some()
+            && pull.head_ref == owner.branch
+            && owner.item.repo().key() == delivery.item.repo().key()
+    })
+}
+
+/// Could anybody who opens a pull request have chosen this?
+fn comes_from_author(source: LinkSource) -> bool {
+    match source {
+        LinkSource::ClosingReference | LinkSource::Branch | LinkSource::Keyword => true,
+        LinkSource::Recorded | LinkSource::Entity => false,
+    }
+}
+
+/// May anything be done for this item? The embedded tracker's are ours; others need a known host.
+pub fn is_known_item<'a>(item: &WorkItemRef, hosts: impl IntoIterator<Item = &'a str>) -> bool {
+    item.is_local() || is_known_host(&item.repo().host, hosts)
 }
 
 /// `github.com` and the configured hosts are known; any other would be an address that a payload
@@ -78,17 +203,4 @@ pub fn is_too_old(delivery: &Delivery, retention_days: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn di33_a_label_chooses_the_harness_in_any_case_and_two_choose_none() {
-        assert_eq!(harness_label::<&str>(&[]), Ok(None));
-        assert_eq!(harness_label(&["bug", "harness", "harness:"]), Ok(None));
-        let chosen = Ok(Some("codex".to_owned()));
-        assert_eq!(harness_label(&["bug", "harness:codex"]), chosen);
-        assert_eq!(harness_label(&["Harness: Codex ", "harness:codex"]), chosen);
-        let both = harness_label(&["harness:codex", "harness:demo"]);
-        assert_eq!(both, Err(vec!["codex".to_owned(), "demo".to_owned()]));
-    }
-}
+mod tests;

@@ -15,6 +15,8 @@ pub enum Asks {
     Text,
     /// Something an agent that lives should know.
     Notice,
+    /// The one where a session lives, the other where none does.
+    NoticeOrPresence,
     /// The item ended.
     Close,
 }
@@ -26,6 +28,7 @@ impl Asks {
             Effect::Presence => Some(Self::Presence),
             Effect::Text(_) => Some(Self::Text),
             Effect::Notice { .. } => Some(Self::Notice),
+            Effect::Opened => Some(Self::NoticeOrPresence),
             Effect::Close { .. } => Some(Self::Close),
             Effect::Start { .. } => None,
         }
@@ -69,6 +72,14 @@ pub fn end_of(reason: DispatchDropReason) -> State {
 /// Looks the delivery up in the table of IN-27. Total over its inputs.
 pub fn admit(asks: Asks, state: ItemState) -> Admission {
     use Admission::{Deliver, Drop, Wait};
+    let asks = match (asks, state.session) {
+        (Asks::NoticeOrPresence, SessionNow::None) => Asks::Presence,
+        (
+            Asks::NoticeOrPresence,
+            SessionNow::Starting | SessionNow::Active | SessionNow::Paused,
+        ) => Asks::Notice,
+        (Asks::Presence | Asks::Text | Asks::Notice | Asks::Close, _) => asks,
+    };
     if asks == Asks::Close {
         return match state.session {
             SessionNow::None => Drop(DispatchDropReason::AlreadyClosed),
@@ -89,13 +100,13 @@ pub fn admit(asks: Asks, state: ItemState) -> Admission {
     if state.parked {
         return match asks {
             Asks::Presence => Drop(DispatchDropReason::ItemParked),
-            Asks::Text | Asks::Notice | Asks::Close => Wait,
+            Asks::Text | Asks::Notice | Asks::NoticeOrPresence | Asks::Close => Wait,
         };
     }
     match session {
         SessionNow::Starting | SessionNow::Active | SessionNow::Paused => match asks {
             Asks::Presence => Drop(DispatchDropReason::AlreadyRunning),
-            Asks::Text | Asks::Notice | Asks::Close => Deliver,
+            Asks::Text | Asks::Notice | Asks::NoticeOrPresence | Asks::Close => Deliver,
         },
         SessionNow::None if may_start(asks) => without_session(state),
         SessionNow::None => Drop(DispatchDropReason::NoSession),
@@ -105,7 +116,7 @@ pub fn admit(asks: Asks, state: ItemState) -> Admission {
 /// May this kind of delivery start a session at all?
 fn may_start(asks: Asks) -> bool {
     match asks {
-        Asks::Presence | Asks::Text => true,
+        Asks::Presence | Asks::NoticeOrPresence | Asks::Text => true,
         Asks::Notice | Asks::Close => false,
     }
 }

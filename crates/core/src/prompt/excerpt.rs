@@ -17,6 +17,8 @@ const TITLE_CHARS_MAX: usize = 300;
 const NAME_CHARS_MAX: usize = 200;
 /// Characters of a URL.
 const URL_CHARS_MAX: usize = 500;
+/// Lines of the changed lines around a comment: the last ones (IN-7).
+const HUNK_LINES_MAX: usize = 12;
 /// Characters of the whole excerpt, as it stands in the prompt: a comment of control characters is six
 /// times as long when it is escaped.
 const EXCERPT_CHARS_MAX: usize = 500_000;
@@ -69,6 +71,8 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
     let mut out = Fields::default();
     match &delivery.effect {
         Effect::Text(text) => {
+            out.text("state", text.decision.as_deref(), NAME_CHARS_MAX);
+            about_place(delivery, &mut out);
             out.text(
                 "author",
                 text.author.as_ref().map(|a| &*a.login),
@@ -77,7 +81,8 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
             out.text("html_url", text.html_url.as_deref(), URL_CHARS_MAX);
             out.body(&text.body, budget);
         }
-        Effect::Presence | Effect::Notice { .. } | Effect::Start { .. } => {
+        Effect::Notice { .. } if delivery.place.is_some() => about_place(delivery, &mut out),
+        Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Start { .. } => {
             about_item(delivery, &mut out);
         }
         // A close is never told to an agent (IN-26).
@@ -90,6 +95,26 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
         return None;
     }
     serde_json::to_string_pretty(&Value::Object(out.map)).ok()
+}
+
+/// The place in the changed files, with the last lines of what is shown of them.
+fn about_place(delivery: &Delivery, out: &mut Fields) {
+    let Some(place) = &delivery.place else {
+        return;
+    };
+    out.text("path", place.path.as_deref(), NAME_CHARS_MAX);
+    if let Some(line) = place.line {
+        out.put("line", line.into());
+    }
+    if let Some(hunk) = &place.hunk {
+        let lines: Vec<&str> = hunk.lines().collect();
+        let last = &lines[lines.len().saturating_sub(HUNK_LINES_MAX)..];
+        let (shown, went) = strip_hidden(&last.join("\n"));
+        out.hidden_text_removed |= went;
+        let lines = shown.split('\n').map(|line| cut(line, LINE_CHARS_MAX));
+        out.put("diff_hunk", lines.collect());
+    }
+    out.text("html_url", place.html_url.as_deref(), URL_CHARS_MAX);
 }
 
 fn about_item(delivery: &Delivery, out: &mut Fields) {
@@ -114,12 +139,22 @@ fn about_item(delivery: &Delivery, out: &mut Fields) {
     out.put("number", delivery.item.number().into());
     out.text("title", facts.title.as_deref(), TITLE_CHARS_MAX);
     out.text("state", state, NAME_CHARS_MAX);
+    if let Some(pull) = &delivery.pull {
+        for (name, truth) in [("draft", pull.draft), ("merged", pull.merged)] {
+            if let Some(truth) = truth {
+                out.put(name, truth.into());
+            }
+        }
+        if delivery.brings_commits() {
+            out.text("head_sha", pull.head_sha.as_deref(), NAME_CHARS_MAX);
+        }
+    }
     out.text("html_url", facts.html_url.as_deref(), URL_CHARS_MAX);
     if let Effect::Notice { changed } = &delivery.effect
         && !changed.is_empty()
     {
         // Field names are ours to know: a name that was not asked for is not shown.
-        let known = |name: &&String| matches!(name.as_str(), "title" | "body");
+        let known = |name: &&String| matches!(name.as_str(), "title" | "body" | "base");
         out.put("changed", changed.iter().filter(known).cloned().collect());
     }
 }

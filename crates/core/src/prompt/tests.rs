@@ -1,4 +1,5 @@
 mod comments;
+mod pulls;
 mod text;
 
 use proptest::prelude::*;
@@ -24,6 +25,7 @@ fn delivery(item: &str, effect: Effect) -> Delivery {
     let action = match &effect {
         Effect::Text(_) => "created",
         Effect::Notice { .. } => "edited",
+        Effect::Opened => "opened",
         Effect::Presence | Effect::Close { .. } | Effect::Start { .. } => "labeled",
     };
     Delivery {
@@ -41,6 +43,8 @@ fn delivery(item: &str, effect: Effect) -> Delivery {
         action: Some(action.to_owned()),
         actor: Some(actor("ada")),
         received_at: Timestamp::from_unix_ms(0),
+        pull: None,
+        place: None,
         facts: ItemFacts {
             title: Some("Parser drops the last line".to_owned()),
             closed: Some(false),
@@ -59,6 +63,7 @@ fn comment(body: &str) -> Effect {
         author: Some(actor("ada")),
         html_url: Some("https://github.com/octo/repo/issues/15#issuecomment-1".to_owned()),
         created_at: None,
+        decision: None,
     })
 }
 

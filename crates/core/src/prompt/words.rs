@@ -66,6 +66,14 @@ fn event(telling: &Telling<'_>, thread_moved: bool) -> Vec<String> {
 
 fn what_to_do(delivery: &Delivery) -> &'static str {
     match &delivery.effect {
+        Effect::Text(text) if text.decision.is_some() => {
+            "A review of the pull request; it is quoted below. Take it up: fix what it asks for, commit and \
+             push, and answer on the pull request."
+        }
+        Effect::Text(_) if delivery.place.is_some() => {
+            "A comment on changed lines of the pull request; it is quoted below with the file and the lines. \
+             Take it up: fix what it asks for, commit and push, and answer there."
+        }
         Effect::Text(_) => {
             "A new comment for you; it is quoted below. Take it up: do what it asks for, commit your \
              work, and answer on the ticket."
@@ -74,6 +82,21 @@ fn what_to_do(delivery: &Delivery) -> &'static str {
             "Your environment was renewed: you were started again with new values of its variables, in the \
              middle of your work. Go on where you were. What was sent to you meanwhile and did not come \
              up yet may be lost, so read the thread again first."
+        }
+        Effect::Opened => {
+            "A pull request for your work was opened, or opened again; it is described below. Go on with it: \
+             reviews, comments and check results on it come to you as further prompts."
+        }
+        Effect::Notice { .. } if delivery.brings_commits() => {
+            "The branch of the pull request has new commits. Fetch them before you go on, and build on them."
+        }
+        Effect::Notice { .. } if delivery.place.is_some() => {
+            "A thread of the review was marked as resolved, or opened again; below is where it is. Read it \
+             again on the pull request, and go on by what it says now."
+        }
+        Effect::Notice { .. } if delivery.pull.is_some() => {
+            "The pull request was edited. Read its title, description and target again, and go on by what \
+             they say now."
         }
         Effect::Notice { .. } => {
             "The ticket was edited. Read its title and description again, and go on by what they say \

@@ -28,6 +28,8 @@ fn delivery(item: &str, id: &str, event: &str, action: &str, effect: Effect) -> 
         action: Some(action.to_owned()),
         actor: Some(ada()),
         received_at: "2026-03-01T09:00:00Z".parse().unwrap(),
+        pull: None,
+        place: None,
         facts: ItemFacts {
             labels: Some(vec!["the-loop: auto-execute".to_owned()]),
             closed: Some(false),
@@ -46,6 +48,7 @@ pub fn comment_on(item: &str, id: &str, body: &str) -> Delivery {
         author: Some(ada()),
         html_url: None,
         created_at: Some("2026-03-01T09:00:00Z".parse().unwrap()),
+        decision: None,
     };
     delivery(item, id, "issue_comment", "created", Effect::Text(text))
 }

@@ -200,6 +200,8 @@ fn delivery(desk: &Desk, item: &WorkItemRef, how: &Start<'_>) -> Result<Delivery
             bot: false,
         }),
         received_at: desk.world.clock.now(),
+        pull: None,
+        place: None,
         facts,
         effect: Effect::Start {
             harness: how.harness.map(str::to_owned),

@@ -421,6 +421,7 @@ impl<'a> TicketDesk<'a> {
             author: Some(self.actor()),
             html_url: None,
             created_at: Some(entry.at),
+            decision: None,
         })
     }
 
@@ -453,6 +454,8 @@ impl<'a> TicketDesk<'a> {
             action: Some(action.to_owned()),
             actor: Some(self.actor()),
             received_at: now,
+            pull: None,
+            place: None,
             facts: ItemFacts {
                 node_id: None,
                 title: Some(after.title.clone()),

@@ -236,6 +236,8 @@ pub(super) fn comment(name: &str) -> Delivery {
             bot: false,
         }),
         received_at: START.parse().unwrap(),
+        pull: None,
+        place: None,
         facts: ItemFacts::default(),
         effect: Effect::Text(Text {
             comment_id: Some(format!("IC_{name}")),
@@ -243,6 +245,7 @@ pub(super) fn comment(name: &str) -> Delivery {
             author: None,
             html_url: None,
             created_at: None,
+            decision: None,
         }),
         entries: Vec::new(),
     }
