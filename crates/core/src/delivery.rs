@@ -88,7 +88,7 @@ pub struct ItemFacts {
     /// Page in a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html_url: Option<String>,
-    /// It is a pull request known by its number only.
+    /// It is a pull request.
     #[serde(default)]
     pub is_pull_request: bool,
 }

@@ -84,16 +84,13 @@ const fn older(family: &'static str, names: &'static [&'static str]) -> Reserved
 
 /// Every reserved name, by family.
 pub const RESERVED: &[Reserved] = &[
-    later("routing", &["linkage_dropped"]),
     later(
         "session",
         &[
             "pr_spawned",
             "work_item_missing",
-            "kept_open",
             "reset",
             "cleaned",
-            "pr_linked",
             "pr_unlinked",
             "link_failed",
             "pr_session_declined",

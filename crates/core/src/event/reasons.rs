@@ -51,6 +51,10 @@ words! {
         CoveredElsewhere = "covered-elsewhere", UnchangedSuccess = "unchanged-success",
         ForeignHead = "foreign-head", StaleHead = "stale-head",
     } older { "duplicate-delivery" }
+    /// What named an item that is left out.
+    LinkageVia { Branch = "branch", ClosingReference = "closing-reference", Keyword = "keyword" }
+    /// Why an item that was named is left out.
+    LinkageReason { NotFound = "not-found", UntrustedLink = "untrusted-link" }
     /// Why a delivery that reached its item ended without a prompt.
     DispatchDropReason {
         SpawnPolicy = "spawn-policy", AwaitingStart = "awaiting-start", NoSession = "no-session",

@@ -11,10 +11,10 @@ use super::reasons::{
     AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord,
     ConfirmedBy, ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason, DispatchVia,
     DuplicateBy, ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason,
-    ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome, RestartOutcome, RestartSkipped,
-    RetriedVia, RoutingDropReason, Runner, SavedWhy, ServiceName, SilentNext, StateKind,
-    StopReason, Strategy, SucceededReason, SucceededState, TicketChange, UncertainNext,
-    UncertainReason, UnconfirmedNext, WaitingKind, WebhookRejectReason,
+    LinkageReason, LinkageVia, ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome,
+    RestartOutcome, RestartSkipped, RetriedVia, RoutingDropReason, Runner, SavedWhy, ServiceName,
+    SilentNext, StateKind, StopReason, Strategy, SucceededReason, SucceededState, TicketChange,
+    UncertainNext, UncertainReason, UnconfirmedNext, WaitingKind, WebhookRejectReason,
 };
 use super::word::FieldValue;
 use crate::delivery::Ingress;
@@ -203,6 +203,9 @@ log_events! {
     RoutingDropped = "routing.dropped", Debug | Info | Warning by reason: RoutingDropReason::level,
     { reason: RoutingDropReason, gh_event: String, action: Option<String>, delivery_id: String, actor: Option<String>,
       work_items: Option<Vec<Ref>> }
+    /// An item that is only guessed, by a branch name or a closing keyword, is left out.
+    RoutingLinkageDropped = "routing.linkage_dropped", Warning,
+    { work_item: Ref, via: LinkageVia, reason: LinkageReason, gh_event: String, delivery_id: String }
     /// Waits its turn at its item. `spawn`: there is no session yet. `suspect_self`: it may be the agent's own
     /// comment through a shared login.
     DispatchQueued = "dispatch.queued", Info,
@@ -320,6 +323,11 @@ log_events! {
     /// The item ended, and its session with it.
     SessionAutoclosed = "session.autoclosed", Info,
     { work_item: Ref, reason: AutoclosedReason, merged: bool, moved_to: Option<String>, delivery_id: Option<String> }
+    /// Something linked to the item was closed, and the item was not: its session goes on.
+    SessionKeptOpen = "session.kept_open", Info,
+    { work_item: Ref, reason: AutoclosedReason, closed_ref: Option<String>, delivery_id: Option<String> }
+    /// A pull request belongs to the item from now on: what happens to it is told to the item's session.
+    SessionPrLinked = "session.pr_linked", Info, { work_item: Ref, pull_request: Ref }
     /// The item ended, and its local resources were not given back, because nobody authorised ended it.
     CleanupDeferred = "cleanup.deferred", Info,
     { work_item: Ref, reason: CleanupDeferredReason, actor: Option<String>, closed_as: AutoclosedReason,

@@ -180,7 +180,7 @@ fn payload_text(effect: &Effect) -> Option<String> {
     match effect {
         Effect::Text(text) => Some(text.body.clone()),
         Effect::Notice { changed } => Some(format!("changed: {}", changed.join(", "))),
-        Effect::Presence | Effect::Close { .. } | Effect::Start { .. } => None,
+        Effect::Presence | Effect::Opened | Effect::Close { .. } | Effect::Start { .. } => None,
     }
 }
 

@@ -38,9 +38,11 @@ impl Engine {
         }
         let asked = job.and_then(|row| match &row.delivery.effect {
             Effect::Start { harness } => harness.as_deref(),
-            Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => {
-                None
-            }
+            Effect::Text(_)
+            | Effect::Presence
+            | Effect::Opened
+            | Effect::Notice { .. }
+            | Effect::Close { .. } => None,
         });
         if let Some(name) = asked {
             return by_name(name, "--harness");

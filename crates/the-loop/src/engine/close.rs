@@ -275,6 +275,7 @@ impl Engine {
             the_loop_core::delivery::Effect::Close { at, .. } => *at,
             the_loop_core::delivery::Effect::Text(_)
             | the_loop_core::delivery::Effect::Presence
+            | the_loop_core::delivery::Effect::Opened
             | the_loop_core::delivery::Effect::Notice { .. }
             | the_loop_core::delivery::Effect::Start { .. } => None,
         };
@@ -329,7 +330,7 @@ impl Engine {
                 CleanupDeferredReason::NoActor
             },
             actor,
-            closed_as: super::tell::autoclosed(ending),
+            closed_as: super::tell::autoclosed(ending, &job.delivery),
             delivery_id: Some(job.delivery.delivery_id.clone()),
         });
     }

@@ -232,6 +232,7 @@ impl Engine {
         let note = match &row.delivery.effect {
             Effect::Text(text) => text.html_url.clone().unwrap_or_default(),
             Effect::Presence
+            | Effect::Opened
             | Effect::Notice { .. }
             | Effect::Close { .. }
             | Effect::Start { .. } => String::new(),
@@ -400,7 +401,9 @@ impl Engine {
                 | the_loop_core::control::Spoken::Text
                 | the_loop_core::control::Spoken::Ambiguous(_) => None,
             },
-            Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => None,
+            Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Close { .. } => {
+                None
+            }
         }
     }
 }

@@ -146,9 +146,11 @@ impl Engine {
     pub(super) fn is_spent(gathered: &Gathered, job: &Job) -> bool {
         let budget = match job.delivery.effect {
             Effect::Start { .. } => 1,
-            Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => {
-                gathered.settings.polling.max_retries
-            }
+            Effect::Text(_)
+            | Effect::Presence
+            | Effect::Opened
+            | Effect::Notice { .. }
+            | Effect::Close { .. } => gathered.settings.polling.max_retries,
         };
         job.attempts + 1 >= budget
     }
@@ -195,6 +197,7 @@ impl Engine {
             let url = match &job.delivery.effect {
                 Effect::Text(text) => text.html_url.as_deref(),
                 Effect::Presence
+                | Effect::Opened
                 | Effect::Notice { .. }
                 | Effect::Close { .. }
                 | Effect::Start { .. } => None,

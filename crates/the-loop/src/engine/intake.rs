@@ -1,12 +1,19 @@
 //! What was accepted is judged: guards, then the work item it is about (DI-8, DI-9).
 
+use std::time::Duration;
+
 use the_loop_core::delivery::{Delivery, State};
+use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{DispatchDropReason, LogEvent, RoutingDropReason};
 use the_loop_core::guard::{self, AuthorizedUsers, Judgement};
-use the_loop_core::route::{self, Route};
+use the_loop_core::route;
 
 use super::Engine;
 use crate::store::inbox::{DeliveryRow, InboxError, NewOutcome};
+use crate::store::registry::RecordFault;
+
+/// How long a delivery waits for the records to be readable again.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 impl Engine {
     /// Judges everything that is accepted and not judged yet, in the order of acceptance.
@@ -73,28 +80,36 @@ impl Engine {
             .hosts
             .keys()
             .map(String::as_str);
-        let item = match route::route(delivery, hosts) {
-            Route::To(item) => item,
-            Route::UnknownHost => {
-                return self.refuse(row, delivery, RoutingDropReason::UnknownHost);
-            }
+        if !route::is_known_item(&delivery.item, hosts) {
+            return self.refuse(row, delivery, RoutingDropReason::UnknownHost);
+        }
+        let named = match self.name_targets(delivery, &settings) {
+            Ok(named) => named,
+            Err(fault) => return self.ask_again(row, &fault),
         };
+        for doubted in &named.untrusted {
+            self.tell_untrusted(delivery, doubted);
+        }
+        if let Some(owner) = &named.owner {
+            self.tell_kept_open(delivery, owner);
+        }
         let labels = delivery.facts.labels.as_deref().unwrap_or_default();
         self.emit(LogEvent::RoutingRouted {
             gh_event: delivery.event.clone(),
             action: delivery.action.clone(),
             delivery_id: delivery.delivery_id.clone(),
             actor: delivery.actor.as_ref().map(|actor| actor.login.clone()),
-            work_items: vec![item.clone()],
+            work_items: named.targets.clone(),
             labeled: route::has_label(labels, &settings.routing.auto_execute_label),
-            link_incomplete: None,
+            link_incomplete: named.is_incomplete.then_some(true),
         });
-        let outcome = NewOutcome {
+        let outcome = |item| NewOutcome {
             item,
             endpoint: None,
             marker: self.world().ids.marker(),
         };
-        let routed = self.0.parts.inbox.route(row.seq, &[outcome])?;
+        let outcomes: Vec<NewOutcome> = named.targets.into_iter().map(outcome).collect();
+        let routed = self.0.parts.inbox.route(row.seq, &outcomes)?;
         for behind in routed.dropped {
             self.emit(LogEvent::DispatchDropped {
                 reason: DispatchDropReason::parse(behind.reason.as_deref().unwrap_or_default())
@@ -108,6 +123,15 @@ impl Engine {
                 will_retry: false,
             });
         }
+        Ok(())
+    }
+
+    /// A session that cannot be read now may be the one it is for.
+    fn ask_again(&self, row: &DeliveryRow, fault: &RecordFault) -> Result<(), InboxError> {
+        self.say_corrupt(fault);
+        let later = self.world().clock.now().plus(ASK_AGAIN_AFTER);
+        let inbox = &self.0.parts.inbox;
+        inbox.fail_delivery(row.seq, HoldReason::RecordCorrupt.as_str(), later, false)?;
         Ok(())
     }
 

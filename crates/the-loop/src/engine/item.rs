@@ -201,6 +201,8 @@ impl Engine {
                 return self.hold(held, gathered, &row, reason);
             }
         }
+        let bound = self.bind_pull(held, gathered, &row.delivery);
+        let gathered = bound.as_ref().unwrap_or(gathered);
         let keywords = Keywords::configured(&gathered.settings.routing.control);
         match spoken(&row.delivery, &keywords, &gathered.settings) {
             Said::Command(command) => self.obey(held, gathered, &row, command),
@@ -283,10 +285,10 @@ impl Engine {
             .is_local()
             .then(|| self.0.tickets.get(&gathered.item).ok().flatten())
             .flatten();
-        let labels = labels_of(ticket.as_ref(), delivery);
+        let labels = labels_of(ticket.as_ref(), gathered, delivery);
         let closed = match &ticket {
             Some(ticket) => ticket.state == TicketState::Closed,
-            None => delivery.facts.closed.unwrap_or(false),
+            None => speaks_of(gathered, delivery) && delivery.facts.closed.unwrap_or(false),
         };
         ItemState {
             session: match gathered.live().map(|record| record.status) {
@@ -315,7 +317,7 @@ impl Engine {
             .is_local()
             .then(|| self.0.tickets.get(&gathered.item).ok().flatten())
             .flatten();
-        labels_of(ticket.as_ref(), delivery)
+        labels_of(ticket.as_ref(), gathered, delivery)
     }
 
     /// Works one item now, waiting for its lock: for a verb where no daemon holds the root (DI-6).
@@ -333,11 +335,18 @@ impl Engine {
     }
 }
 
-fn labels_of(ticket: Option<&Ticket>, delivery: &Delivery) -> Vec<String> {
+fn labels_of(ticket: Option<&Ticket>, gathered: &Gathered, delivery: &Delivery) -> Vec<String> {
     match ticket {
         Some(ticket) => ticket.labels.clone(),
-        None => delivery.facts.labels.clone().unwrap_or_default(),
+        None if speaks_of(gathered, delivery) => delivery.facts.labels.clone().unwrap_or_default(),
+        None => Vec::new(),
     }
+}
+
+/// Is what the delivery says of a ticket said of this item? A pull request's labels are not those of the
+/// item it belongs to (IN-27).
+fn speaks_of(gathered: &Gathered, delivery: &Delivery) -> bool {
+    delivery.item.key() == gathered.key
 }
 
 /// What a delivery says to us.
@@ -355,9 +364,11 @@ fn spoken(delivery: &Delivery, keywords: &Keywords, settings: &Settings) -> Said
             Spoken::Command(command) => Said::Command(command),
             Spoken::Ambiguous(commands) => Said::Ambiguous(commands),
         },
-        Effect::Text(_) | Effect::Presence | Effect::Notice { .. } | Effect::Close { .. } => {
-            Said::Nothing
-        }
+        Effect::Text(_)
+        | Effect::Presence
+        | Effect::Opened
+        | Effect::Notice { .. }
+        | Effect::Close { .. } => Said::Nothing,
     }
 }
 
@@ -366,6 +377,15 @@ fn wants(row: &Job, keywords: &Keywords, settings: &Settings) -> Wants {
         Wants::Deed
     } else {
         Wants::Prompt
+    }
+}
+
+/// Are its words a command, or several?
+pub(super) fn is_command(delivery: &Delivery, settings: &Settings) -> bool {
+    let keywords = Keywords::configured(&settings.routing.control);
+    match spoken(delivery, &keywords, settings) {
+        Said::Command(_) | Said::Ambiguous(_) => true,
+        Said::Nothing => false,
     }
 }
 

@@ -44,6 +44,7 @@ mod limits;
 mod parking;
 mod perform;
 mod prompt;
+mod pulls;
 mod recover;
 mod relaunch;
 pub mod restart;

@@ -151,18 +151,28 @@ impl Engine {
     ) {
         self.emit(LogEvent::SessionAutoclosed {
             work_item: gathered.item.clone(),
-            reason: autoclosed(ending),
-            merged: false,
+            reason: autoclosed(ending, &job.delivery),
+            merged: is_merged(&job.delivery),
             moved_to,
             delivery_id: Some(job.delivery.delivery_id.clone()),
         });
     }
 }
 
-pub(super) fn autoclosed(ending: Ending) -> AutoclosedReason {
+/// How a ticket or pull request ended.
+pub(super) fn autoclosed(ending: Ending, delivery: &Delivery) -> AutoclosedReason {
     match ending {
+        Ending::Closed if is_merged(delivery) => AutoclosedReason::PrMerged,
+        Ending::Closed if delivery.pull.is_some() => AutoclosedReason::PrClosed,
         Ending::Closed => AutoclosedReason::IssueClosed,
         Ending::Deleted => AutoclosedReason::Deleted,
         Ending::Transferred => AutoclosedReason::Transferred,
     }
+}
+
+fn is_merged(delivery: &Delivery) -> bool {
+    delivery
+        .pull
+        .as_ref()
+        .is_some_and(|pull| pull.merged == Some(true))
 }

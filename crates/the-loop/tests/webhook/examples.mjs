@@ -26,9 +26,9 @@ async function post(id, event, payload, { body = JSON.stringify(payload), signed
 }
 
 const payloads = (event) => examples.find(({ name }) => name === event).examples;
-for (const event of ["issue_comment", "issues", "ping", "pull_request", "check_run"]) {
-  for (const [index, payload] of payloads(event).entries()) {
-    await post(`${event.replace("_", "-")}-${index}`, event, payload);
+for (const { name, examples: all } of examples) {
+  for (const [index, payload] of all.entries()) {
+    await post(`${name.replaceAll("_", "-")}-${index}`, name, payload);
   }
 }
 

@@ -68,6 +68,7 @@ impl Log {
             reason: match ignored.reason {
                 IgnoredReason::DisabledEvent => RoutingDropReason::DisabledEvent,
                 IgnoredReason::ActionIgnored => RoutingDropReason::ActionIgnored,
+                IgnoredReason::EmptyReview => RoutingDropReason::EmptyReview,
                 IgnoredReason::NoWorkItem => RoutingDropReason::NoWorkItem,
                 IgnoredReason::UnknownHost => RoutingDropReason::UnknownHost,
             },

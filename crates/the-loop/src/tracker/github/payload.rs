@@ -1,11 +1,13 @@
 //! Bytes of a signed webhook → a [`Delivery`], or why it is none (IN-3 rows 12 and 13, IN-7, IN-10
 //! to IN-13).
 //!
-//! A pure function of the request and the settings. It reads `issues`, `issue_comment` and `ping`;
-//! every other event is not enabled in this version.
+//! A pure function of the request and the settings. It reads what people do to tickets and pull requests;
+//! results of checks are not enabled in this version.
 
 mod fields;
 mod form;
+mod key;
+mod see;
 mod sound;
 #[cfg(test)]
 mod tests;
@@ -13,11 +15,15 @@ mod tests;
 use std::borrow::Cow;
 
 use the_loop_core::config::Settings;
-use the_loop_core::delivery::{Actor, Delivery, Effect, Ending, Ingress, ItemFacts, Text};
+use the_loop_core::delivery::{
+    Actor, Delivery, Effect, Ending, Ingress, ItemFacts, Place, PullFacts, Text,
+};
 use the_loop_core::ids::{GITHUB_PROVIDER, RefError, RepoRef, WorkItemRef};
+use the_loop_core::link::closing_links;
 use the_loop_core::time::Timestamp;
 
-use fields::{Changes, Comment, Common, Issue, IssueCommentEvent, IssuesEvent, Repository};
+use fields::pull::Pull;
+use fields::{Comment, Common, Issue, Repository};
 
 /// How the body carries its JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +80,8 @@ pub enum IgnoredReason {
     DisabledEvent,
     /// An action that is never delivered.
     ActionIgnored,
+    /// A review that says nothing itself; its comments come by themselves.
+    EmptyReview,
     /// No repository, or a number or name that no item can have.
     NoWorkItem,
     /// A host that is not configured, or none that can be read.
@@ -86,6 +94,7 @@ impl IgnoredReason {
         match self {
             Self::DisabledEvent => "disabled-event",
             Self::ActionIgnored => "action-ignored",
+            Self::EmptyReview => "empty-review",
             Self::NoWorkItem => "no-work-item",
             Self::UnknownHost => "unknown-host",
         }
@@ -95,17 +104,39 @@ impl IgnoredReason {
 /// What an event says, one shape for all that are read.
 struct Seen {
     common: Common,
-    issue: Option<Issue>,
-    /// `None`: no action of it does anything.
-    meaning: Option<Meaning>,
+    /// Number of the ticket or pull request.
+    number: Option<u64>,
+    /// Why nothing is done about it, or what it is about.
+    about: Result<About, IgnoredReason>,
+}
+
+/// What happened, and to what.
+struct About {
+    issue: Issue,
+    pull: Option<Pull>,
+    place: Option<Place>,
+    meaning: Meaning,
 }
 
 /// An effect before the item it concerns is known to exist.
 enum Meaning {
-    Comment(Comment),
+    /// Words of this kind, and what they decide.
+    Words(WordsKind, Comment, Option<String>),
     Presence,
+    Opened,
     Edited(Vec<String>),
+    Pushed,
+    /// A review thread, by its opaque id.
+    Thread(Option<String>),
     Close(Ending, Option<String>),
+}
+
+/// The kinds of words that content keys tell apart (IN-10).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WordsKind {
+    Comment,
+    Review,
+    Inline,
 }
 
 /// Reads a verified request. Never panics, whatever the bytes are.
@@ -117,15 +148,13 @@ pub fn parse(incoming: &Incoming<'_>, settings: &Settings) -> Parsed {
         return Parsed::Invalid;
     }
     let event = incoming.event;
-    let known = matches!(event, "issues" | "issue_comment");
-    let enabled = known
-        && settings
-            .webhooks
-            .gh_webhook
-            .events
-            .iter()
-            .any(|e| e == event);
-    if !enabled {
+    let events = &settings.webhooks.gh_webhook.events;
+    let read = events
+        .iter()
+        .any(|e| e == event)
+        .then(|| see::reader(event))
+        .flatten();
+    let Some(read) = read else {
         return match fields::read::<Common>(&json) {
             Some(common) => Parsed::Ignored(Ignored {
                 reason: IgnoredReason::DisabledEvent,
@@ -135,13 +164,9 @@ pub fn parse(incoming: &Incoming<'_>, settings: &Settings) -> Parsed {
             }),
             None => Parsed::Invalid,
         };
-    }
-    let seen = if event == "issues" {
-        see_issue(&json, &settings.routing.auto_execute_label)
-    } else {
-        see_comment(&json)
     };
-    seen.map_or(Parsed::Invalid, |seen| judge(incoming, settings, seen))
+    read(&json, &settings.routing.auto_execute_label)
+        .map_or(Parsed::Invalid, |seen| judge(incoming, settings, seen))
 }
 
 /// The JSON text of a body; `None` when it is not UTF-8 or the form holds no single `payload`.
@@ -152,96 +177,31 @@ fn text_of<'a>(incoming: &Incoming<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
-fn see_issue(json: &str, arming_label: &str) -> Option<Seen> {
-    let read: IssuesEvent = fields::read(json)?;
-    let changes = read.changes.map(|c| c.0).unwrap_or_default();
-    let label = read.label.and_then(|l| l.0.name);
-    let arming = label.is_some_and(|name| name.to_lowercase() == arming_label.to_lowercase());
-    let meaning = match read.action.as_deref().unwrap_or_default() {
-        "opened" | "reopened" => Some(Meaning::Presence),
-        "labeled" if arming => Some(Meaning::Presence),
-        "edited" => changed_words(&changes).map(Meaning::Edited),
-        "closed" => Some(Meaning::Close(Ending::Closed, None)),
-        "deleted" => Some(Meaning::Close(Ending::Deleted, None)),
-        "transferred" => {
-            let to = changes.new_issue.and_then(|issue| issue.0.html_url);
-            Some(Meaning::Close(Ending::Transferred, to))
-        }
-        _ => None,
-    };
-    Some(Seen {
-        common: Common {
-            action: read.action,
-            repository: read.repository,
-            sender: read.sender,
-        },
-        issue: read.issue.map(|i| i.0),
-        meaning,
-    })
-}
-
-/// Names of the changed fields that an agent is told of; `None` when there are none.
-fn changed_words(changes: &Changes) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    if changes.title.is_some() {
-        names.push("title".to_owned());
-    }
-    if changes.body.is_some() {
-        names.push("body".to_owned());
-    }
-    (!names.is_empty()).then_some(names)
-}
-
-fn see_comment(json: &str) -> Option<Seen> {
-    let read: IssueCommentEvent = fields::read(json)?;
-    let meaning = match (read.action.as_deref(), read.comment) {
-        (Some("created"), Some(comment)) => Some(Meaning::Comment(comment.0)),
-        // A new comment without the comment is no payload of this event.
-        (Some("created"), None) => return None,
-        (Some(_) | None, _) => None,
-    };
-    Some(Seen {
-        common: Common {
-            action: read.action,
-            repository: read.repository,
-            sender: read.sender,
-        },
-        issue: read.issue.map(|i| i.0),
-        meaning,
-    })
-}
-
 /// Row 13 in its order, and the delivery when nothing of it applies.
 fn judge(incoming: &Incoming<'_>, settings: &Settings, seen: Seen) -> Parsed {
-    let number = seen.issue.as_ref().and_then(Issue::number);
     let repository = seen.common.repository.as_ref().map(|r| &r.0);
-    let item = item_of(repository, number, settings);
+    let item = item_of(repository, seen.number, settings);
     let actor = actor(&seen.common);
-    let Some(meaning) = seen.meaning else {
-        return Parsed::Ignored(Ignored {
-            reason: IgnoredReason::ActionIgnored,
-            action: seen.common.action,
+    let action = seen.common.action;
+    let ignored = |reason, action, actor, item| {
+        Parsed::Ignored(Ignored {
+            reason,
+            action,
             actor,
-            item: item.ok(),
-        });
+            item,
+        })
     };
-    match item {
-        Ok(item) => {
-            let issue = seen.issue.unwrap_or_default();
-            let action = seen.common.action;
-            let delivery = deliver(incoming, item, action, actor, &issue, meaning);
+    match (seen.about, item) {
+        (Err(reason), item) => ignored(reason, action, actor, item.ok()),
+        (Ok(_), Err(reason)) => ignored(reason, action, actor, None),
+        (Ok(about), Ok(item)) => {
+            let delivery = deliver(incoming, item, action, actor, about);
             Parsed::Delivery(Box::new(delivery))
         }
-        Err(reason) => Parsed::Ignored(Ignored {
-            reason,
-            action: seen.common.action,
-            actor,
-            item: None,
-        }),
     }
 }
 
-/// The work item of an issue payload (IN-13): the host comes from `html_url` and has to be a
+/// The work item of a payload (IN-13): the host comes from `html_url` and has to be a
 /// configured one, since requests may be sent there; owner and name come from `full_name`.
 fn item_of(
     repository: Option<&Repository>,
@@ -291,80 +251,68 @@ fn deliver(
     item: WorkItemRef,
     action: Option<String>,
     actor: Option<Actor>,
-    issue: &Issue,
-    meaning: Meaning,
+    seen: About,
 ) -> Delivery {
-    let thing = issue.kind();
-    let node = key_part(issue.node_id.as_deref());
-    let mut numeric = None;
-    let (tail, effect) = match meaning {
-        Meaning::Comment(comment) => {
-            numeric = comment.id().map(|id| format!("comment/#{id}/created"));
-            let node = key_part(comment.node_id.as_deref());
-            (
-                format!("comment/{node}/created"),
-                Effect::Text(text(comment)),
-            )
-        }
-        Meaning::Presence => {
-            let tail = format!("{thing}/{node}/presence@{}", incoming.delivery_id);
-            (tail, Effect::Presence)
-        }
-        Meaning::Edited(changed) => {
-            let at = key_time(issue.updated_at());
-            let tail = format!("{thing}/{node}/edited@{at}");
-            (tail, Effect::Notice { changed })
-        }
-        Meaning::Close(ending, moved_to) => {
-            let at = match ending {
-                Ending::Closed => issue.closed_at(),
-                Ending::Deleted | Ending::Transferred => None,
-            };
-            let tail = match ending {
-                Ending::Closed => format!("{thing}/{node}/closed@{}", key_time(at)),
-                Ending::Deleted => format!("{thing}/{node}/deleted"),
-                Ending::Transferred => format!("{thing}/{node}/transferred"),
-            };
-            let effect = Effect::Close {
-                ending,
-                at,
-                moved_to,
-            };
-            (tail, effect)
-        }
-    };
+    let About {
+        issue,
+        pull,
+        place,
+        meaning,
+    } = seen;
+    let keys = key::keys(
+        &meaning,
+        &issue,
+        pull.as_ref(),
+        action.as_deref(),
+        incoming.delivery_id,
+    );
     let head = format!("{GITHUB_PROVIDER}/{}", item.repo().host);
+    let pull = pull.map(|pull| {
+        let body = pull.body.as_deref().unwrap_or_default();
+        PullFacts {
+            closes: closing_links(body, item.repo()),
+            ..pull.facts()
+        }
+    });
     Delivery {
         delivery_id: incoming.delivery_id.to_owned(),
-        content_key: format!("{head}/{tail}"),
-        numeric_key: numeric.map(|tail| format!("{head}/{tail}")),
+        content_key: format!("{head}/{}", keys.content),
+        numeric_key: keys.numeric.map(|tail| format!("{head}/{tail}")),
         ingress: Ingress::Webhook,
         item,
         event: incoming.event.to_owned(),
         action,
         actor,
         received_at: incoming.received_at,
-        facts: facts(issue),
-        effect,
+        facts: facts(&issue),
+        pull,
+        place,
+        effect: effect(meaning, &issue),
         entries: Vec::new(),
     }
 }
 
-/// A node id as it stands in a key; `-` for one that is missing, empty or longer than 256 bytes (IN-12).
-fn key_part(node_id: Option<&str>) -> &str {
-    node_id
-        .filter(|id| (1..=NODE_ID_BYTES_MAX).contains(&id.len()))
-        .unwrap_or("-")
+fn effect(meaning: Meaning, issue: &Issue) -> Effect {
+    match meaning {
+        Meaning::Words(_, comment, decision) => Effect::Text(text(comment, decision)),
+        Meaning::Presence => Effect::Presence,
+        Meaning::Opened => Effect::Opened,
+        Meaning::Edited(changed) => Effect::Notice { changed },
+        Meaning::Pushed | Meaning::Thread(_) => Effect::Notice {
+            changed: Vec::new(),
+        },
+        Meaning::Close(ending, moved_to) => Effect::Close {
+            ending,
+            at: match ending {
+                Ending::Closed => issue.closed_at(),
+                Ending::Deleted | Ending::Transferred => None,
+            },
+            moved_to,
+        },
+    }
 }
 
-/// Longest node id that takes part in a content key (IN-12).
-const NODE_ID_BYTES_MAX: usize = 256;
-
-fn key_time(at: Option<Timestamp>) -> String {
-    at.map_or_else(|| "-".to_owned(), Timestamp::seconds)
-}
-
-fn text(comment: Comment) -> Text {
+fn text(comment: Comment, decision: Option<String>) -> Text {
     let created_at = comment.created_at();
     Text {
         comment_id: comment.node_id,
@@ -372,6 +320,7 @@ fn text(comment: Comment) -> Text {
         author: comment.user.and_then(|user| user.0.actor()),
         html_url: comment.html_url,
         created_at,
+        decision,
     }
 }
 

@@ -3,6 +3,8 @@
 //! Of these fields a wrong type or a repeated key makes the whole payload invalid; `null` counts as
 //! absent, and an absent field is judged where it is needed.
 
+pub(super) mod pull;
+
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -10,7 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Number;
-use the_loop_core::delivery::Actor;
+use the_loop_core::delivery::{Actor, Place};
 use the_loop_core::time::Timestamp;
 
 /// Reads a JSON object as `T`; `None` for anything else.
@@ -107,6 +109,7 @@ pub(super) struct Issue {
 pub(super) struct Changes {
     pub(super) title: Option<Object<Present>>,
     pub(super) body: Option<Object<Present>>,
+    pub(super) base: Option<Object<Present>>,
     pub(super) new_issue: Option<Object<NewIssue>>,
 }
 
@@ -123,6 +126,21 @@ pub(super) struct Comment {
     pub(super) body: Option<String>,
     pub(super) html_url: Option<String>,
     created_at: Option<String>,
+}
+
+/// A comment on changed lines.
+#[derive(Deserialize)]
+pub(super) struct Inline {
+    id: Option<Number>,
+    pub(super) node_id: Option<String>,
+    pub(super) user: Option<Object<User>>,
+    pub(super) body: Option<String>,
+    pub(super) html_url: Option<String>,
+    created_at: Option<String>,
+    path: Option<String>,
+    line: Option<Number>,
+    original_line: Option<Number>,
+    diff_hunk: Option<String>,
 }
 
 impl User {
@@ -163,6 +181,33 @@ impl Issue {
     }
     pub(super) fn closed_at(&self) -> Option<Timestamp> {
         time(self.closed_at.as_ref())
+    }
+}
+
+impl Inline {
+    /// The words, and the place that they are about.
+    pub(super) fn split(self) -> (Comment, Place) {
+        let place = self.place();
+        let comment = Comment {
+            id: self.id,
+            node_id: self.node_id,
+            user: self.user,
+            body: self.body,
+            html_url: self.html_url,
+            created_at: self.created_at,
+        };
+        (comment, place)
+    }
+
+    /// The place alone, without a page of its own.
+    pub(super) fn place(&self) -> Place {
+        let line = self.line.as_ref().or(self.original_line.as_ref());
+        Place {
+            path: self.path.clone(),
+            line: line.and_then(Number::as_u64),
+            hunk: self.diff_hunk.clone(),
+            html_url: None,
+        }
     }
 }
 

@@ -1,0 +1,129 @@
+//! Pull requests and the sessions that they belong to (IN-14, IN-17, IN-20, IN-21).
+
+use the_loop_core::config::Settings;
+use the_loop_core::delivery::{Delivery, Effect};
+use the_loop_core::event::{LinkageReason, LinkageVia, LogEvent};
+use the_loop_core::guard::AuthorizedUsers;
+use the_loop_core::ids::{ItemKey, WorkItemRef};
+use the_loop_core::link::LinkSource;
+use the_loop_core::record::SessionRecord;
+use the_loop_core::route::{self, Named, Owner, Routed};
+use the_loop_core::session::SessionStatus;
+
+use super::Engine;
+use super::item::{Gathered, is_command};
+use crate::store::lock::ItemLock;
+use crate::store::registry::RecordFault;
+
+impl Engine {
+    /// Names the items that a delivery goes to, by what is recorded now.
+    pub(super) fn name_targets(
+        &self,
+        delivery: &Delivery,
+        settings: &Settings,
+    ) -> Result<Routed, RecordFault> {
+        let is_pull = delivery.pull.is_some() || delivery.facts.is_pull_request;
+        let owners = if is_pull { self.owners()? } else { Vec::new() };
+        Ok(named(delivery, settings, &owners))
+    }
+
+    /// The sessions that live. One whose record cannot be read owns nothing that can be told.
+    fn owners(&self) -> Result<Vec<Owner>, RecordFault> {
+        let records = self.0.registry.list()?.records.into_iter();
+        let live = records.filter(|found| found.record.status.is_live());
+        Ok(live.map(|found| owner(&found.record)).collect())
+    }
+
+    /// Records on the item's session that a pull request belongs to it, where that is new and the session is
+    /// the first that it belongs to. What is recorded since, for whoever goes on with the delivery.
+    pub(super) fn bind_pull(
+        &self,
+        held: &ItemLock,
+        gathered: &Gathered,
+        delivery: &Delivery,
+    ) -> Option<Gathered> {
+        let mut record = gathered.live()?.clone();
+        let pull = &delivery.item;
+        if delivery.pull.is_none() || pull.key() == gathered.key {
+            return None;
+        }
+        let owners = self.owners().ok()?;
+        let is_listed = |owner: &Owner| owner.pulls.contains(&pull.key());
+        let first = named(delivery, &gathered.settings, &owners).owner;
+        let is_first = first.is_some_and(|owner| owner.key() == gathered.key);
+        if owners.iter().any(is_listed) || !is_first {
+            return None;
+        }
+        let (harness, cwd) = (record.harness.clone(), record.cwd.clone());
+        let now = self.world().clock.now();
+        let endpoint = SessionRecord::new(pull, &harness, &cwd, SessionStatus::Closed, now);
+        record.put_endpoint(endpoint);
+        if let Err(error) = self.0.registry.put(held, &gathered.slug, &record) {
+            tracing::warn!(%error, item = %gathered.item, "a pull request could not be recorded");
+            return None;
+        }
+        self.emit(LogEvent::SessionPrLinked {
+            work_item: gathered.item.clone(),
+            pull_request: pull.clone(),
+        });
+        let mut bound = gathered.clone();
+        bound.record = Some(record);
+        Some(bound)
+    }
+
+    /// Says that an item was named by words that nobody may speak for it (IN-17).
+    pub(super) fn tell_untrusted(&self, delivery: &Delivery, doubted: &Named) {
+        for source in &doubted.sources {
+            let via = match source {
+                LinkSource::Branch => LinkageVia::Branch,
+                LinkSource::Keyword => LinkageVia::Keyword,
+                LinkSource::ClosingReference => LinkageVia::ClosingReference,
+                // These are never doubted.
+                LinkSource::Recorded | LinkSource::Entity => continue,
+            };
+            self.emit(LogEvent::RoutingLinkageDropped {
+                work_item: doubted.item.clone(),
+                via,
+                reason: LinkageReason::UntrustedLink,
+                gh_event: delivery.event.clone(),
+                delivery_id: delivery.delivery_id.clone(),
+            });
+        }
+    }
+
+    /// Says that a session goes on although its pull request was closed (IN-26).
+    pub(super) fn tell_kept_open(&self, delivery: &Delivery, owner: &WorkItemRef) {
+        let Effect::Close { ending, .. } = &delivery.effect else {
+            return;
+        };
+        if owner.key() != delivery.item.key() {
+            self.emit(LogEvent::SessionKeptOpen {
+                work_item: owner.clone(),
+                reason: super::tell::autoclosed(*ending, delivery),
+                closed_ref: Some(delivery.item.to_string()),
+                delivery_id: Some(delivery.delivery_id.clone()),
+            });
+        }
+    }
+}
+
+fn named(delivery: &Delivery, settings: &Settings, owners: &[Owner]) -> Routed {
+    let authorized = AuthorizedUsers::new(&settings.routing.authorized_users);
+    let author = delivery.facts.author.as_ref();
+    route::route(&route::Facts {
+        delivery,
+        owners,
+        trusts_author: author.is_some_and(|author| authorized.admits(author)),
+        is_command: is_command(delivery, settings),
+    })
+}
+
+fn owner(record: &SessionRecord) -> Owner {
+    let pulls: Vec<ItemKey> = record.endpoints().map(|pull| pull.item.key()).collect();
+    let workspace = record.workspace.as_ref();
+    Owner {
+        item: record.item.clone(),
+        pulls,
+        branch: workspace.and_then(|workspace| workspace.branch.clone()),
+    }
+}
