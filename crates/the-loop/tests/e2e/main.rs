@@ -21,6 +21,7 @@ mod left_alone;
 mod order;
 mod payload;
 mod person;
+mod pulls;
 mod renewed;
 mod restart;
 mod rig;

@@ -71,3 +71,54 @@ pub fn comment(number: u64, id: u64, login: &str, body: &str) -> Value {
     });
     payload
 }
+
+/// Something about a pull request of this author: its branch, and the words of its body.
+pub fn pull(action: &str, number: u64, author: &str, (branch, body): (&str, &str)) -> Value {
+    let closed = action == "closed";
+    json!({
+        "action": action, "number": number, "sender": user(author),
+        "pull_request": {
+            "number": number, "node_id": format!("PR_{number}"), "title": format!("Pull {number}"),
+            "state": if closed { "closed" } else { "open" }, "draft": false, "merged": closed,
+            "labels": [], "user": user(author), "body": body,
+            "html_url": format!("https://github.com/octo/repo/pull/{number}"),
+            "updated_at": now(), "closed_at": closed.then(now),
+            "head": {"ref": branch, "sha": "c0ffee", "repo": {"id": 7}},
+            "base": {"ref": "main", "repo": {"id": 7}},
+        },
+        "repository": {
+            "id": 7, "full_name": "octo/repo", "html_url": "https://github.com/octo/repo"
+        },
+    })
+}
+
+/// A comment on a changed line of a pull request.
+pub fn inline(mut pull: Value, id: u64, login: &str, body: &str) -> Value {
+    pull["action"] = json!("created");
+    pull["sender"] = user(login);
+    pull["comment"] = json!({
+        "id": id, "node_id": format!("PRRC_{id}"), "user": user(login), "body": body,
+        "path": "src/parser.rs", "line": 12, "diff_hunk": "@@ -10,3 +10,3 @@\n-old line\n+new line",
+        "html_url": format!("https://github.com/octo/repo/pull/1#discussion_r{id}"),
+        "created_at": now(), "updated_at": now(),
+    });
+    pull
+}
+
+/// A review of a pull request.
+pub fn review(mut pull: Value, id: u64, login: &str, (state, body): (&str, &str)) -> Value {
+    pull["action"] = json!("submitted");
+    pull["sender"] = user(login);
+    pull["review"] = json!({
+        "id": id, "node_id": format!("PRR_{id}"), "user": user(login), "body": body, "state": state,
+        "html_url": format!("https://github.com/octo/repo/pull/1#pullrequestreview-{id}"),
+        "submitted_at": now(),
+    });
+    pull
+}
+
+/// The payload of a comment, said on a pull request of that number.
+pub fn on_pull(mut comment: Value) -> Value {
+    comment["issue"]["pull_request"] = json!({"url": "https://api.github.com/x"});
+    comment
+}

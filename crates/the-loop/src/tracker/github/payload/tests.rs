@@ -4,6 +4,8 @@ use the_loop_core::config::GithubHost;
 
 use super::*;
 
+mod pulls;
+
 const ID: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 
 fn settings() -> Settings {
@@ -244,13 +246,7 @@ fn in7_in8_actions_without_effect() {
 
 #[test]
 fn in3_row13_disabled_events() {
-    for event in [
-        "ping",
-        "pull_request",
-        "workflow_run",
-        "push",
-        "no_such_event",
-    ] {
+    for event in ["ping", "workflow_run", "check_run", "push", "no_such_event"] {
         let body = json!({"zen": "Keep it logically awesome.", "hook": {"id": 1}});
         assert_eq!(
             reason(&parse_value(event, &body)),

@@ -1,0 +1,115 @@
+//! Pull requests by webhook: what happens to them reaches the session that they belong to, and nobody
+//! else's (IN-14, IN-17, IN-20, IN-21, IN-26).
+
+use serde_json::Value;
+
+use super::payload::{MAINTAINER, STRANGER, comment, inline, on_pull, pull, review};
+use super::rig::Rig;
+
+/// A machine with sessions on items 15 and 16.
+fn rig() -> Rig {
+    let rig = Rig::new();
+    rig.up();
+    rig.start(15);
+    rig.start(16);
+    rig
+}
+
+fn told(rig: &Rig, number: u64, words: &str) -> usize {
+    rig.prompts(number).concat().matches(words).count()
+}
+
+fn record(rig: &Rig, number: u64) -> Value {
+    let file = rig.root(&format!("local/github-octo-repo-{number}.json"));
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+#[test]
+fn in20_in21_a_pull_request_its_reviews_and_comments_reach_the_session_it_belongs_to() {
+    let rig = rig();
+    let words = ("feature", "Closes #15");
+    let opened = rig.accepted("pull_request", &pull("opened", 30, MAINTAINER, words));
+    rig.confirmed(&opened);
+    let linked = rig.event("session.pr_linked", |_| true);
+    assert_eq!(linked["work_item"], "github:octo/repo#15");
+    assert_eq!(linked["pull_request"], "github:octo/repo#30");
+    assert_eq!(
+        record(&rig, 15)["pullRequests"][0]["workItem"]["ref"],
+        "github:octo/repo#30"
+    );
+
+    // Its body names another item since: the record decides, and both hear.
+    let words = ("feature", "Closes #16");
+    let about = || pull("x", 30, MAINTAINER, words);
+    let line = inline(about(), 501, MAINTAINER, "this line is wrong");
+    let line = rig.accepted("pull_request_review_comment", &line);
+    rig.confirmed(&line);
+    rig.until("both have it", || {
+        let both = [15, 16].map(|n| told(&rig, n, "this line is wrong"));
+        (both == [1, 1]).then_some(())
+    });
+    let text = rig.prompts(15).concat();
+    for part in ["src/parser.rs", "+new line", "\"line\": 12"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let verdict = review(about(), 502, MAINTAINER, ("changes_requested", "not yet"));
+    rig.confirmed(&rig.accepted("pull_request_review", &verdict));
+    rig.until("the review", || {
+        (told(&rig, 15, "not yet") == 1).then_some(())
+    });
+    assert!(rig.prompts(15).concat().contains("changes_requested"));
+
+    // A comment in its conversation says nothing of its body: the record tells where it belongs.
+    let said = on_pull(comment(30, 503, MAINTAINER, "said under the pull request"));
+    rig.confirmed(&rig.accepted("issue_comment", &said));
+    assert_eq!(told(&rig, 15, "said under the pull request"), 1);
+    assert_eq!(told(&rig, 16, "said under the pull request"), 0);
+    assert_eq!(rig.events("session.pr_linked").len(), 1);
+
+    // Its end is not the item's.
+    let closed = pull("closed", 30, MAINTAINER, words);
+    let closed = rig.accepted("pull_request", &closed);
+    let kept = rig.event("session.kept_open", |e| e["delivery_id"] == closed.as_str());
+    assert_eq!(kept["work_item"], "github:octo/repo#15");
+    assert_eq!(kept["reason"], "pr-merged");
+    rig.confirmed(&rig.say(15, "still there?"));
+}
+
+#[test]
+fn in36_a_command_under_a_pull_request_acts_on_one_session() {
+    let rig = rig();
+    let words = ("issue-16", "Closes #15");
+    rig.confirmed(&rig.accepted("pull_request", &pull("opened", 30, MAINTAINER, words)));
+    let order = on_pull(comment(30, 601, MAINTAINER, "the-loop pause"));
+    let order = rig.accepted("issue_comment", &order);
+    rig.event("control.command", |e| e["delivery_id"] == order.as_str());
+    assert_eq!(record(&rig, 16)["status"], "paused");
+    assert_eq!(record(&rig, 15)["status"], "active");
+}
+
+#[test]
+fn in17_a_stranger_s_pull_request_reaches_nobody_s_session() {
+    let rig = rig();
+    let words = ("issue-16", "Closes #15");
+    let about = || pull("opened", 31, STRANGER, words);
+    let opened = rig.accepted("pull_request", &about());
+    let refused = rig.event("routing.dropped", |e| e["delivery_id"] == opened.as_str());
+    assert_eq!(refused["reason"], "unauthorized-actor");
+    // A maintainer's words under it are for the pull request, whatever its author wrote there.
+    let line = inline(about(), 701, MAINTAINER, "what is this?");
+    let line = rig.accepted("pull_request_review_comment", &line);
+    let doubted = rig.event("routing.linkage_dropped", |e| {
+        e["delivery_id"] == line.as_str()
+    });
+    assert_eq!(doubted["reason"], "untrusted-link");
+    let routed = rig.event("routing.routed", |e| e["delivery_id"] == line.as_str());
+    assert_eq!(
+        routed["work_items"],
+        serde_json::json!(["github:octo/repo#31"])
+    );
+    rig.event("dispatch.dropped", |e| e["delivery_id"] == line.as_str());
+    for number in [15, 16] {
+        assert_eq!(told(&rig, number, "what is this?"), 0);
+    }
+    assert!(rig.events("session.pr_linked").is_empty());
+}
