@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ci::CheckResult;
 use crate::ids::WorkItemRef;
 use crate::time::Timestamp;
 
@@ -183,6 +184,8 @@ pub enum Effect {
         #[serde(default)]
         changed: Vec<String>,
     },
+    /// A check has ended: told to the sessions whose commits were checked; starts none.
+    Check(CheckResult),
     /// The item ended.
     Close {
         /// In which way.
@@ -207,13 +210,13 @@ impl Effect {
     pub fn may_spawn(&self) -> bool {
         match self {
             Self::Text(_) | Self::Presence | Self::Opened | Self::Start { .. } => true,
-            Self::Notice { .. } | Self::Close { .. } => false,
+            Self::Notice { .. } | Self::Check(_) | Self::Close { .. } => false,
         }
     }
     /// Is there something to tell an agent that lives?
     pub fn is_prompt(&self) -> bool {
         match self {
-            Self::Text(_) | Self::Notice { .. } | Self::Opened => true,
+            Self::Text(_) | Self::Notice { .. } | Self::Check(_) | Self::Opened => true,
             Self::Presence | Self::Start { .. } | Self::Close { .. } => false,
         }
     }
@@ -323,11 +326,19 @@ impl Delivery {
         match (&self.effect, &self.action) {
             (Effect::Presence | Effect::Start { .. }, _) => "start".to_owned(),
             (
-                Effect::Text(_) | Effect::Opened | Effect::Notice { .. } | Effect::Close { .. },
+                Effect::Text(_)
+                | Effect::Opened
+                | Effect::Notice { .. }
+                | Effect::Check(_)
+                | Effect::Close { .. },
                 Some(action),
             ) => format!("{} {action}", self.event),
             (
-                Effect::Text(_) | Effect::Opened | Effect::Notice { .. } | Effect::Close { .. },
+                Effect::Text(_)
+                | Effect::Opened
+                | Effect::Notice { .. }
+                | Effect::Check(_)
+                | Effect::Close { .. },
                 None,
             ) => self.event.clone(),
         }

@@ -98,7 +98,8 @@ pub fn judge(facts: &Facts<'_>) -> Judgement {
     }
     let text = match &delivery.effect {
         Effect::Text(text) => Some(text),
-        Effect::Close { .. } => return Judgement::Allowed,
+        // What a machine found is nobody's word, and a close carries none.
+        Effect::Close { .. } | Effect::Check(_) => return Judgement::Allowed,
         Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Start { .. } => None,
     };
     if text.is_some_and(|text| facts.own_comment || text.body.contains(AGENT_COMMENT_MARK)) {

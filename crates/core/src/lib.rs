@@ -10,6 +10,7 @@ pub mod time;
 
 pub mod config;
 
+pub mod ci;
 pub mod control;
 pub mod delivery;
 pub mod guard;

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use crate::delivery::{Delivery, Effect};
+use crate::ci::CheckResult;
+use crate::delivery::{Delivery, Effect, PullFacts};
 use crate::ids::{DEFAULT_HOST, ItemKey, WorkItemRef};
 use crate::link::{LinkSource, branch_issue};
 
@@ -90,13 +91,14 @@ pub fn route(facts: &Facts<'_>) -> Routed {
     routed.targets = match &delivery.effect {
         // What ended is that ticket and no other one (IN-26).
         Effect::Close { .. } => vec![delivery.item.clone()],
-        Effect::Text(_) | Effect::Notice { .. } | Effect::Opened
+        Effect::Text(_) | Effect::Notice { .. } | Effect::Check(_) | Effect::Opened
             if !owners.is_empty() && !facts.is_command =>
         {
             owners
         }
         Effect::Text(_)
         | Effect::Notice { .. }
+        | Effect::Check(_)
         | Effect::Opened
         | Effect::Presence
         | Effect::Start { .. } => routed.owner.iter().chain(&first).take(1).cloned().collect(),
@@ -104,22 +106,19 @@ pub fn route(facts: &Facts<'_>) -> Routed {
     routed
 }
 
-/// The items in their order, with repeats (IN-14).
+/// The items in their order, with repeats (IN-14, IN-31).
 fn names(facts: &Facts<'_>) -> Vec<(WorkItemRef, LinkSource)> {
     let (delivery, item) = (facts.delivery, &facts.delivery.item);
-    let is_pull = delivery.pull.is_some() || delivery.facts.is_pull_request;
+    if let Effect::Check(check) = &delivery.effect {
+        return names_of_check(facts, check);
+    }
     let mut names = Vec::new();
-    if is_pull {
-        let knows =
-            |owner: &&Owner| owner.pulls.contains(&item.key()) || has_branch(owner, delivery);
-        let known = facts.owners.iter().filter(knows);
-        names.extend(known.map(|owner| (owner.item.clone(), LinkSource::Recorded)));
+    if delivery.pull.is_some() || delivery.facts.is_pull_request {
+        names.extend(recorded(facts, item, delivery.pull.as_ref()));
     }
     if let Some(pull) = &delivery.pull {
         let branch = pull.head_ref.as_deref().filter(|_| pull.is_own_branch);
-        let number = branch.and_then(branch_issue);
-        let named =
-            number.and_then(|n| WorkItemRef::new(item.provider(), item.repo().clone(), n).ok());
+        let named = branch.and_then(|branch| of_branch(item, branch));
         names.extend(named.map(|named| (named, LinkSource::Branch)));
         let closed = pull.closes.iter().cloned();
         names.extend(closed.map(|closed| (closed, LinkSource::Keyword)));
@@ -129,13 +128,53 @@ fn names(facts: &Facts<'_>) -> Vec<(WorkItemRef, LinkSource)> {
     names
 }
 
-fn has_branch(owner: &Owner, delivery: &Delivery) -> bool {
-    delivery.pull.as_ref().is_some_and(|pull| {
-        pull.is_own_branch
-            && pull.head_ref.is_some()
-            && pull.head_ref == owner.branch
-            && owner.item.repo().key() == delivery.item.repo().key()
-    })
+/// A check speaks of its pull requests, and of the item that the branch of its commit names. Who pushes to
+/// a branch of the repository may write there, so that its name is nobody's mere word.
+fn names_of_check(facts: &Facts<'_>, check: &CheckResult) -> Vec<(WorkItemRef, LinkSource)> {
+    let head = PullFacts {
+        head_ref: check.head_branch.clone(),
+        is_own_branch: true,
+        ..PullFacts::default()
+    };
+    let mut names = Vec::new();
+    for pull in &check.pulls {
+        names.extend(recorded(facts, pull, Some(&head)));
+        names.push((pull.clone(), LinkSource::Entity));
+    }
+    let item = &facts.delivery.item;
+    let branch = check.head_branch.as_deref();
+    let of_branch = branch.and_then(|branch| of_branch(item, branch));
+    names.extend(recorded(facts, item, Some(&head)));
+    names.extend(of_branch.map(|named| (named, LinkSource::Recorded)));
+    names
+}
+
+/// The sessions that list a pull request or have its branch.
+fn recorded(
+    facts: &Facts<'_>,
+    item: &WorkItemRef,
+    pull: Option<&PullFacts>,
+) -> Vec<(WorkItemRef, LinkSource)> {
+    let knows = |owner: &&Owner| {
+        owner.pulls.contains(&item.key()) || pull.is_some_and(|p| has_branch(owner, item, p))
+    };
+    let known = facts.owners.iter().filter(knows);
+    known
+        .map(|owner| (owner.item.clone(), LinkSource::Recorded))
+        .collect()
+}
+
+/// The item of the same repository that a branch names.
+fn of_branch(item: &WorkItemRef, branch: &str) -> Option<WorkItemRef> {
+    let number = branch_issue(branch)?;
+    WorkItemRef::new(item.provider(), item.repo().clone(), number).ok()
+}
+
+fn has_branch(owner: &Owner, item: &WorkItemRef, pull: &PullFacts) -> bool {
+    pull.is_own_branch
+        && pull.head_ref.is_some()
+        && pull.head_ref == owner.branch
+        && owner.item.repo().key() == item.repo().key()
 }
 
 /// Could anybody who opens a pull request have chosen this?

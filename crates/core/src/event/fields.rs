@@ -160,6 +160,16 @@ pub(super) const FIELDS: &[(&str, &str, &str)] = &[
     ("expected", "false", "it was asked to end"),
     ("merged", "false", "the pull request was merged"),
     (
+        "pull_request",
+        "github:octo/repo#16",
+        "ref of a pull request that belongs to the item",
+    ),
+    (
+        "closed_ref",
+        "github:octo/repo#16",
+        "ref of what was closed",
+    ),
+    (
         "moved_to",
         "https://github.com/octo/other/issues/7",
         "where a transferred item went",

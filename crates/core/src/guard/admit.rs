@@ -27,7 +27,7 @@ impl Asks {
         match effect {
             Effect::Presence => Some(Self::Presence),
             Effect::Text(_) => Some(Self::Text),
-            Effect::Notice { .. } => Some(Self::Notice),
+            Effect::Notice { .. } | Effect::Check(_) => Some(Self::Notice),
             Effect::Opened => Some(Self::NoticeOrPresence),
             Effect::Close { .. } => Some(Self::Close),
             Effect::Start { .. } => None,

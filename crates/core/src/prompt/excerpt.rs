@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::sanitize::strip_hidden;
+use crate::ci::CheckResult;
 use crate::delivery::{Delivery, Effect};
 
 /// Characters of a comment, before escaping: the longest a tracker takes, so that the agent has it whole.
@@ -85,6 +86,7 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
         Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Start { .. } => {
             about_item(delivery, &mut out);
         }
+        Effect::Check(check) => about_check(check, &delivery.event, &mut out),
         // A close is never told to an agent (IN-26).
         Effect::Close { .. } => {}
     }
@@ -95,6 +97,20 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
         return None;
     }
     serde_json::to_string_pretty(&Value::Object(out.map)).ok()
+}
+
+/// What a check found, by the fields that its event has.
+fn about_check(check: &CheckResult, event: &str, out: &mut Fields) {
+    let (name, end) = match event {
+        "status" => ("context", "state"),
+        _ => ("name", "conclusion"),
+    };
+    out.text(name, check.name.as_deref(), NAME_CHARS_MAX);
+    out.text(end, Some(&check.conclusion), NAME_CHARS_MAX);
+    out.text("head_branch", check.head_branch.as_deref(), NAME_CHARS_MAX);
+    out.text("head_sha", check.head_sha.as_deref(), NAME_CHARS_MAX);
+    out.text("html_url", check.html_url.as_deref(), URL_CHARS_MAX);
+    out.text("details_url", check.details_url.as_deref(), URL_CHARS_MAX);
 }
 
 /// The place in the changed files, with the last lines of what is shown of them.

@@ -26,6 +26,7 @@ fn delivery(item: &str, effect: Effect) -> Delivery {
         Effect::Text(_) => "created",
         Effect::Notice { .. } => "edited",
         Effect::Opened => "opened",
+        Effect::Check(_) => "completed",
         Effect::Presence | Effect::Close { .. } | Effect::Start { .. } => "labeled",
     };
     Delivery {

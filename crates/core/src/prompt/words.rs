@@ -2,6 +2,7 @@
 
 use super::comment::AGENT_COMMENT_MARK;
 use super::{Occasion, Telling};
+use crate::ci::{Outcome, outcome};
 use crate::config::InteractionMode;
 use crate::delivery::{Delivery, Effect};
 use crate::guard::AuthorizedUsers;
@@ -101,6 +102,13 @@ fn what_to_do(delivery: &Delivery) -> &'static str {
         Effect::Notice { .. } => {
             "The ticket was edited. Read its title and description again, and go on by what they say \
              now."
+        }
+        Effect::Check(check) if outcome(&check.conclusion) == Some(Outcome::Failing) => {
+            "A check of your commits failed; it is named below. Find out why, with its page and the means you \
+             have, fix it, commit and push."
+        }
+        Effect::Check(_) => {
+            "The checks of your commits pass; the last of them is named below. Go on with what is left to do."
         }
         Effect::Presence | Effect::Start { .. } => "Go on with this ticket.",
         Effect::Close { .. } => "The ticket was closed.",

@@ -180,6 +180,7 @@ fn payload_text(effect: &Effect) -> Option<String> {
     match effect {
         Effect::Text(text) => Some(text.body.clone()),
         Effect::Notice { changed } => Some(format!("changed: {}", changed.join(", "))),
+        Effect::Check(check) => Some(check.conclusion.clone()),
         Effect::Presence | Effect::Opened | Effect::Close { .. } | Effect::Start { .. } => None,
     }
 }

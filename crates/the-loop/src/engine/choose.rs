@@ -41,6 +41,7 @@ impl Engine {
             Effect::Text(_)
             | Effect::Presence
             | Effect::Opened
+            | Effect::Check(_)
             | Effect::Notice { .. }
             | Effect::Close { .. } => None,
         });

@@ -276,6 +276,7 @@ impl Engine {
             the_loop_core::delivery::Effect::Text(_)
             | the_loop_core::delivery::Effect::Presence
             | the_loop_core::delivery::Effect::Opened
+            | the_loop_core::delivery::Effect::Check(_)
             | the_loop_core::delivery::Effect::Notice { .. }
             | the_loop_core::delivery::Effect::Start { .. } => None,
         };

@@ -233,6 +233,7 @@ impl Engine {
             Effect::Text(text) => text.html_url.clone().unwrap_or_default(),
             Effect::Presence
             | Effect::Opened
+            | Effect::Check(_)
             | Effect::Notice { .. }
             | Effect::Close { .. }
             | Effect::Start { .. } => String::new(),
@@ -401,9 +402,11 @@ impl Engine {
                 | the_loop_core::control::Spoken::Text
                 | the_loop_core::control::Spoken::Ambiguous(_) => None,
             },
-            Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Close { .. } => {
-                None
-            }
+            Effect::Presence
+            | Effect::Opened
+            | Effect::Check(_)
+            | Effect::Notice { .. }
+            | Effect::Close { .. } => None,
         }
     }
 }

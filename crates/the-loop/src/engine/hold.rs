@@ -149,6 +149,7 @@ impl Engine {
             Effect::Text(_)
             | Effect::Presence
             | Effect::Opened
+            | Effect::Check(_)
             | Effect::Notice { .. }
             | Effect::Close { .. } => gathered.settings.polling.max_retries,
         };
@@ -198,6 +199,7 @@ impl Engine {
                 Effect::Text(text) => text.html_url.as_deref(),
                 Effect::Presence
                 | Effect::Opened
+                | Effect::Check(_)
                 | Effect::Notice { .. }
                 | Effect::Close { .. }
                 | Effect::Start { .. } => None,

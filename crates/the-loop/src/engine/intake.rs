@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use the_loop_core::delivery::{Delivery, State};
+use the_loop_core::ci::CheckResult;
+use the_loop_core::config::Settings;
+use the_loop_core::delivery::{Delivery, Effect, State};
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{DispatchDropReason, LogEvent, RoutingDropReason};
 use the_loop_core::guard::{self, AuthorizedUsers, Judgement};
-use the_loop_core::route;
+use the_loop_core::ids::WorkItemRef;
+use the_loop_core::route::{self, Routed};
 
 use super::Engine;
-use crate::store::inbox::{DeliveryRow, InboxError, NewOutcome};
+use crate::store::inbox::{CheckEnd, DeliveryRow, InboxError, NewOutcome};
 use crate::store::registry::RecordFault;
 
 /// How long a delivery waits for the records to be readable again.
@@ -74,13 +77,8 @@ impl Engine {
 
     fn route(&self, row: &DeliveryRow, delivery: &Delivery) -> Result<(), InboxError> {
         let settings = self.settings();
-        let hosts = settings
-            .integrations
-            .github
-            .hosts
-            .keys()
-            .map(String::as_str);
-        if !route::is_known_item(&delivery.item, hosts) {
+        let hosts = settings.integrations.github.hosts.keys();
+        if !route::is_known_item(&delivery.item, hosts.map(String::as_str)) {
             return self.refuse(row, delivery, RoutingDropReason::UnknownHost);
         }
         let named = match self.name_targets(delivery, &settings) {
@@ -93,23 +91,33 @@ impl Engine {
         if let Some(owner) = &named.owner {
             self.tell_kept_open(delivery, owner);
         }
-        let labels = delivery.facts.labels.as_deref().unwrap_or_default();
-        self.emit(LogEvent::RoutingRouted {
-            gh_event: delivery.event.clone(),
-            action: delivery.action.clone(),
-            delivery_id: delivery.delivery_id.clone(),
-            actor: delivery.actor.as_ref().map(|actor| actor.login.clone()),
-            work_items: named.targets.clone(),
-            labeled: route::has_label(labels, &settings.routing.auto_execute_label),
-            link_incomplete: named.is_incomplete.then_some(true),
-        });
-        let outcome = |item| NewOutcome {
-            item,
+        let outcome = |item: &WorkItemRef| NewOutcome {
+            item: item.clone(),
             endpoint: None,
             marker: self.world().ids.marker(),
         };
-        let outcomes: Vec<NewOutcome> = named.targets.into_iter().map(outcome).collect();
-        let routed = self.0.parts.inbox.route(row.seq, &outcomes)?;
+        let outcomes: Vec<NewOutcome> = named.targets.iter().map(outcome).collect();
+        let inbox = &self.0.parts.inbox;
+        let routed = match &delivery.effect {
+            Effect::Check(check) => {
+                let end = end_of_check(delivery, check);
+                let Some(routed) = inbox.route_check(row.seq, &outcomes, end)? else {
+                    self.tell_refused(delivery, RoutingDropReason::UnchangedSuccess);
+                    return Ok(());
+                };
+                self.tell_routed(delivery, &named, &settings);
+                routed
+            }
+            Effect::Text(_)
+            | Effect::Presence
+            | Effect::Opened
+            | Effect::Notice { .. }
+            | Effect::Close { .. }
+            | Effect::Start { .. } => {
+                self.tell_routed(delivery, &named, &settings);
+                inbox.route(row.seq, &outcomes)?
+            }
+        };
         for behind in routed.dropped {
             self.emit(LogEvent::DispatchDropped {
                 reason: DispatchDropReason::parse(behind.reason.as_deref().unwrap_or_default())
@@ -124,6 +132,19 @@ impl Engine {
             });
         }
         Ok(())
+    }
+
+    fn tell_routed(&self, delivery: &Delivery, named: &Routed, settings: &Settings) {
+        let labels = delivery.facts.labels.as_deref().unwrap_or_default();
+        self.emit(LogEvent::RoutingRouted {
+            gh_event: delivery.event.clone(),
+            action: delivery.action.clone(),
+            delivery_id: delivery.delivery_id.clone(),
+            actor: delivery.actor.as_ref().map(|actor| actor.login.clone()),
+            work_items: named.targets.clone(),
+            labeled: route::has_label(labels, &settings.routing.auto_execute_label),
+            link_incomplete: named.is_incomplete.then_some(true),
+        });
     }
 
     /// A session that cannot be read now may be the one it is for.
@@ -141,6 +162,11 @@ impl Engine {
         delivery: &Delivery,
         reason: RoutingDropReason,
     ) -> Result<(), InboxError> {
+        self.tell_refused(delivery, reason);
+        self.end(row, State::Dropped, reason.as_str())
+    }
+
+    fn tell_refused(&self, delivery: &Delivery, reason: RoutingDropReason) {
         self.emit(LogEvent::RoutingDropped {
             reason,
             gh_event: delivery.event.clone(),
@@ -149,10 +175,23 @@ impl Engine {
             actor: delivery.actor.as_ref().map(|actor| actor.login.clone()),
             work_items: Some(vec![delivery.item.clone()]),
         });
-        self.end(row, State::Dropped, reason.as_str())
     }
 
     fn end(&self, row: &DeliveryRow, state: State, reason: &str) -> Result<(), InboxError> {
         self.0.parts.inbox.end_delivery(row.seq, state, reason)
+    }
+}
+
+fn end_of_check(delivery: &Delivery, check: &CheckResult) -> CheckEnd {
+    let pulls = check.pulls.iter().map(WorkItemRef::key);
+    let of: Vec<_> = pulls.collect();
+    CheckEnd {
+        of: if of.is_empty() {
+            vec![delivery.item.key()]
+        } else {
+            of
+        },
+        name: check.name.clone().unwrap_or_default(),
+        conclusion: check.conclusion.clone(),
     }
 }

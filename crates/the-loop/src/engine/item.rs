@@ -367,6 +367,7 @@ fn spoken(delivery: &Delivery, keywords: &Keywords, settings: &Settings) -> Said
         Effect::Text(_)
         | Effect::Presence
         | Effect::Opened
+        | Effect::Check(_)
         | Effect::Notice { .. }
         | Effect::Close { .. } => Said::Nothing,
     }

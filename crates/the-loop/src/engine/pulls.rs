@@ -22,7 +22,8 @@ impl Engine {
         delivery: &Delivery,
         settings: &Settings,
     ) -> Result<Routed, RecordFault> {
-        let is_pull = delivery.pull.is_some() || delivery.facts.is_pull_request;
+        let is_check = matches!(delivery.effect, Effect::Check(_));
+        let is_pull = delivery.pull.is_some() || delivery.facts.is_pull_request || is_check;
         let owners = if is_pull { self.owners()? } else { Vec::new() };
         Ok(named(delivery, settings, &owners))
     }

@@ -122,3 +122,23 @@ pub fn on_pull(mut comment: Value) -> Value {
     comment["issue"]["pull_request"] = json!({"url": "https://api.github.com/x"});
     comment
 }
+
+/// A check that ended on the branch of pull request 30, or on that of no pull request.
+pub fn run(id: u64, name: &str, conclusion: &str, pull: Option<u64>) -> Value {
+    let here = json!({"sha": "c0ffee", "repo": {"id": 7}});
+    let pulls: Vec<Value> = pull
+        .map(|number| json!({"number": number, "head": here, "base": here}))
+        .into_iter()
+        .collect();
+    json!({
+        "action": "completed", "sender": {"login": "github-actions[bot]", "id": 3, "type": "Bot"},
+        "workflow_run": {
+            "id": id, "run_attempt": 1, "name": name, "conclusion": conclusion, "head_branch": "feature",
+            "head_sha": "c0ffee", "head_repository": {"id": 7}, "pull_requests": pulls,
+            "html_url": format!("https://github.com/octo/repo/actions/runs/{id}"),
+        },
+        "repository": {
+            "id": 7, "full_name": "octo/repo", "html_url": "https://github.com/octo/repo"
+        },
+    })
+}

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::payload::{MAINTAINER, STRANGER, comment, inline, on_pull, pull, review};
+use super::payload::{MAINTAINER, STRANGER, comment, inline, on_pull, pull, review, run};
 use super::rig::Rig;
 
 /// A machine with sessions on items 15 and 16.
@@ -112,4 +112,47 @@ fn in17_a_stranger_s_pull_request_reaches_nobody_s_session() {
         assert_eq!(told(&rig, number, "what is this?"), 0);
     }
     assert!(rig.events("session.pr_linked").is_empty());
+}
+
+#[test]
+fn in31_in32_a_failing_check_is_told_always_and_a_passing_one_when_it_ends_the_failing() {
+    let rig = rig();
+    let words = ("feature", "Closes #15");
+    rig.confirmed(&rig.accepted("pull_request", &pull("opened", 30, MAINTAINER, words)));
+    let result = |id, name, end| rig.accepted("workflow_run", &run(id, name, end, Some(30)));
+    let unchanged = |id: &str| {
+        let dropped = rig.event("routing.dropped", |e| e["delivery_id"] == id);
+        assert_eq!(dropped["reason"], "unchanged-success");
+    };
+    rig.confirmed(&result(1, "build", "failure"));
+    rig.confirmed(&result(2, "lint", "timed_out"));
+    unchanged(&result(3, "build", "success"));
+    rig.confirmed(&result(4, "lint", "success"));
+    unchanged(&result(5, "lint", "success"));
+    let text = rig.prompts(15).concat();
+    assert_eq!(
+        text.matches("A check of your commits failed").count(),
+        2,
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("The checks of your commits pass").count(),
+        1,
+        "{text}"
+    );
+    assert!(
+        text.contains("https://github.com/octo/repo/actions/runs/2"),
+        "{text}"
+    );
+    // What is remembered outlives the daemon.
+    rig.kill();
+    rig.up();
+    unchanged(&result(6, "build", "success"));
+    rig.confirmed(&result(7, "build", "failure"));
+    assert_eq!(told(&rig, 16, "A check of"), 0);
+    // One of no pull request, on a branch that names no item, is nobody's.
+    let (status, word) = rig
+        .post("workflow_run", "alone", &run(8, "x", "failure", None))
+        .unwrap();
+    assert_eq!((status, &*word), (202, "ignored"));
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use the_loop_core::delivery::{Actor, Delivery};
-use the_loop_core::event::{DuplicateBy, LogEvent, RetriedVia, RoutingDropReason, Source};
+use the_loop_core::event::{DuplicateBy, LogEvent, RetriedVia, Source};
 
 use super::answer::{Answer, Refusal};
 use super::check::Named;
@@ -12,7 +12,7 @@ use super::throttle::Throttle;
 use crate::clock::Clock;
 use crate::store::eventlog::EventLog;
 use crate::store::inbox::{self, Accepted};
-use crate::tracker::github::payload::{Ignored, IgnoredReason};
+use crate::tracker::github::payload::Ignored;
 use crate::tracker::github::signature::SecretNumber;
 
 /// The event log with the receiver's own habits. Cheap to clone.
@@ -65,13 +65,7 @@ impl Log {
     /// Row 13.
     pub(super) fn ignored(&self, named: &Named, ignored: Ignored) {
         self.receiver(LogEvent::RoutingDropped {
-            reason: match ignored.reason {
-                IgnoredReason::DisabledEvent => RoutingDropReason::DisabledEvent,
-                IgnoredReason::ActionIgnored => RoutingDropReason::ActionIgnored,
-                IgnoredReason::EmptyReview => RoutingDropReason::EmptyReview,
-                IgnoredReason::NoWorkItem => RoutingDropReason::NoWorkItem,
-                IgnoredReason::UnknownHost => RoutingDropReason::UnknownHost,
-            },
+            reason: ignored.reason,
             gh_event: named.event.clone(),
             action: ignored.action,
             delivery_id: named.delivery_id.clone(),

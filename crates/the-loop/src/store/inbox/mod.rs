@@ -10,6 +10,7 @@
 
 mod accept;
 mod attention;
+mod checks;
 mod limits;
 mod list;
 mod operator;
@@ -39,6 +40,7 @@ use crate::world::World;
 
 pub use accept::{Accepted, DuplicateBy};
 pub use attention::Attention;
+pub use checks::CheckEnd;
 pub use limits::{Parked, Scope};
 pub use list::{InboxCounts, KnownKey, ListFilter, ListRow, Shown, States};
 pub use operator::{DropAnswer, DropWhat, RetryAnswer};

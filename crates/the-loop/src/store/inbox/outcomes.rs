@@ -151,47 +151,7 @@ impl Inbox {
     pub fn route(&self, seq: Seq, outcomes: &[NewOutcome]) -> Result<Routed, InboxError> {
         let outcomes = outcomes.to_vec();
         let now = self.now();
-        self.write(move |connection| {
-            leave_acceptance(connection, seq, State::Routed, None)?;
-            let mut routed = Routed {
-                queued: Vec::new(),
-                dropped: Vec::new(),
-            };
-            for new in outcomes {
-                let key = new.item.key();
-                let overtaken = watermark(connection, &key)?.filter(|mark| mark.covers(seq));
-                let (state, reason) = match &overtaken {
-                    Some(mark) => (State::Dropped, Some(mark.reason())),
-                    None => (State::Queued, None),
-                };
-                connection
-                    .prepare_cached(
-                        "INSERT INTO outcomes
-                           (seq, item_key, item, endpoint, state, reason, marker, updated_at)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                         ON CONFLICT (seq, item_key) DO NOTHING",
-                    )?
-                    .execute(params![
-                        seq,
-                        key.as_str(),
-                        new.item.to_string(),
-                        new.endpoint.as_ref().map(ToString::to_string),
-                        state.as_str(),
-                        reason,
-                        new.marker.as_str(),
-                        now.unix_ms(),
-                    ])?;
-                let row = one_outcome(connection, seq, &key)?.ok_or(InboxError::Unknown)?;
-                let list = match overtaken {
-                    Some(_) => &mut routed.dropped,
-                    None => &mut routed.queued,
-                };
-                if !list.iter().any(|known| known.key == row.key) {
-                    list.push(row);
-                }
-            }
-            Ok(routed)
-        })
+        self.write(move |connection| queue(connection, seq, outcomes, now))
     }
 
     /// A delivery is over without concerning any item: `settled` or `dropped`, for this reason.
@@ -287,7 +247,7 @@ impl Inbox {
 }
 
 /// A delivery leaves `accepted`, or `failed`, which is `accepted` with a time to wait for.
-fn leave_acceptance(
+pub(super) fn leave_acceptance(
     connection: &Connection,
     seq: Seq,
     to: State,
@@ -417,4 +377,52 @@ pub(super) fn one_delivery(
         .query_row([seq], DeliveryRow::read)
         .optional()
         .map_err(|e| unreadable(seq, e))
+}
+
+/// Makes a delivery `routed`, with an outcome for each of these items.
+pub(super) fn queue(
+    connection: &Connection,
+    seq: Seq,
+    outcomes: Vec<NewOutcome>,
+    now: Timestamp,
+) -> Result<Routed, InboxError> {
+    leave_acceptance(connection, seq, State::Routed, None)?;
+    let mut routed = Routed {
+        queued: Vec::new(),
+        dropped: Vec::new(),
+    };
+    for new in outcomes {
+        let key = new.item.key();
+        let overtaken = watermark(connection, &key)?.filter(|mark| mark.covers(seq));
+        let (state, reason) = match &overtaken {
+            Some(mark) => (State::Dropped, Some(mark.reason())),
+            None => (State::Queued, None),
+        };
+        connection
+            .prepare_cached(
+                "INSERT INTO outcomes
+                   (seq, item_key, item, endpoint, state, reason, marker, updated_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT (seq, item_key) DO NOTHING",
+            )?
+            .execute(params![
+                seq,
+                key.as_str(),
+                new.item.to_string(),
+                new.endpoint.as_ref().map(ToString::to_string),
+                state.as_str(),
+                reason,
+                new.marker.as_str(),
+                now.unix_ms(),
+            ])?;
+        let row = one_outcome(connection, seq, &key)?.ok_or(InboxError::Unknown)?;
+        let list = match overtaken {
+            Some(_) => &mut routed.dropped,
+            None => &mut routed.queued,
+        };
+        if !list.iter().any(|known| known.key == row.key) {
+            list.push(row);
+        }
+    }
+    Ok(routed)
 }

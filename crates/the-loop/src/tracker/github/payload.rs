@@ -1,9 +1,9 @@
 //! Bytes of a signed webhook → a [`Delivery`], or why it is none (IN-3 rows 12 and 13, IN-7, IN-10
 //! to IN-13).
 //!
-//! A pure function of the request and the settings. It reads what people do to tickets and pull requests;
-//! results of checks are not enabled in this version.
+//! A pure function of the request and the settings.
 
+mod check;
 mod fields;
 mod form;
 mod key;
@@ -14,10 +14,12 @@ mod tests;
 
 use std::borrow::Cow;
 
+use the_loop_core::ci::CheckResult;
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{
     Actor, Delivery, Effect, Ending, Ingress, ItemFacts, Place, PullFacts, Text,
 };
+use the_loop_core::event::RoutingDropReason;
 use the_loop_core::ids::{GITHUB_PROVIDER, RefError, RepoRef, WorkItemRef};
 use the_loop_core::link::closing_links;
 use the_loop_core::time::Timestamp;
@@ -64,7 +66,7 @@ pub enum Parsed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     /// The first reason of row 13 that applies.
-    pub reason: IgnoredReason,
+    pub reason: RoutingDropReason,
     /// Its action, where it has one.
     pub action: Option<String>,
     /// Who sent it.
@@ -73,41 +75,13 @@ pub struct Ignored {
     pub item: Option<WorkItemRef>,
 }
 
-/// The reasons of row 13.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IgnoredReason {
-    /// `ping`, or an event that is not enabled.
-    DisabledEvent,
-    /// An action that is never delivered.
-    ActionIgnored,
-    /// A review that says nothing itself; its comments come by themselves.
-    EmptyReview,
-    /// No repository, or a number or name that no item can have.
-    NoWorkItem,
-    /// A host that is not configured, or none that can be read.
-    UnknownHost,
-}
-
-impl IgnoredReason {
-    /// The word in answers and in the event log.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DisabledEvent => "disabled-event",
-            Self::ActionIgnored => "action-ignored",
-            Self::EmptyReview => "empty-review",
-            Self::NoWorkItem => "no-work-item",
-            Self::UnknownHost => "unknown-host",
-        }
-    }
-}
-
 /// What an event says, one shape for all that are read.
 struct Seen {
     common: Common,
     /// Number of the ticket or pull request.
     number: Option<u64>,
     /// Why nothing is done about it, or what it is about.
-    about: Result<About, IgnoredReason>,
+    about: Result<About, RoutingDropReason>,
 }
 
 /// What happened, and to what.
@@ -129,6 +103,12 @@ enum Meaning {
     /// A review thread, by its opaque id.
     Thread(Option<String>),
     Close(Ending, Option<String>),
+    /// A check has ended: the rest of its key, and the numbers of the pull requests whose head it is.
+    Check {
+        key: String,
+        check: Box<CheckResult>,
+        pulls: Vec<u64>,
+    },
 }
 
 /// The kinds of words that content keys tell apart (IN-10).
@@ -157,7 +137,7 @@ pub fn parse(incoming: &Incoming<'_>, settings: &Settings) -> Parsed {
     let Some(read) = read else {
         return match fields::read::<Common>(&json) {
             Some(common) => Parsed::Ignored(Ignored {
-                reason: IgnoredReason::DisabledEvent,
+                reason: RoutingDropReason::DisabledEvent,
                 item: None,
                 actor: actor(&common),
                 action: common.action,
@@ -165,8 +145,7 @@ pub fn parse(incoming: &Incoming<'_>, settings: &Settings) -> Parsed {
             None => Parsed::Invalid,
         };
     };
-    read(&json, &settings.routing.auto_execute_label)
-        .map_or(Parsed::Invalid, |seen| judge(incoming, settings, seen))
+    read(&json, settings).map_or(Parsed::Invalid, |seen| judge(incoming, settings, seen))
 }
 
 /// The JSON text of a body; `None` when it is not UTF-8 or the form holds no single `payload`.
@@ -207,16 +186,18 @@ fn item_of(
     repository: Option<&Repository>,
     number: Option<u64>,
     settings: &Settings,
-) -> Result<WorkItemRef, IgnoredReason> {
-    let repository = repository.ok_or(IgnoredReason::NoWorkItem)?;
+) -> Result<WorkItemRef, RoutingDropReason> {
+    let repository = repository.ok_or(RoutingDropReason::NoWorkItem)?;
     let host = repository.html_url.as_deref().and_then(host_of);
     let host = host.filter(|host| settings.integrations.github.knows_host(host));
-    let host = host.ok_or(IgnoredReason::UnknownHost)?;
+    let host = host.ok_or(RoutingDropReason::UnknownHost)?;
     let full_name = repository.full_name.as_deref().unwrap_or_default();
-    let (owner, name) = full_name.split_once('/').ok_or(IgnoredReason::NoWorkItem)?;
+    let (owner, name) = full_name
+        .split_once('/')
+        .ok_or(RoutingDropReason::NoWorkItem)?;
     let repo = match RepoRef::new(host, owner, name) {
         Ok(repo) => repo,
-        Err(RefError::Host(_)) => return Err(IgnoredReason::UnknownHost),
+        Err(RefError::Host(_)) => return Err(RoutingDropReason::UnknownHost),
         Err(
             RefError::Provider
             | RefError::Url(_)
@@ -225,10 +206,10 @@ fn item_of(
             | RefError::DotDot(_)
             | RefError::Part(_)
             | RefError::DotGit,
-        ) => return Err(IgnoredReason::NoWorkItem),
+        ) => return Err(RoutingDropReason::NoWorkItem),
     };
-    let number = number.ok_or(IgnoredReason::NoWorkItem)?;
-    WorkItemRef::new(GITHUB_PROVIDER, repo, number).map_err(|_| IgnoredReason::NoWorkItem)
+    let number = number.ok_or(RoutingDropReason::NoWorkItem)?;
+    WorkItemRef::new(GITHUB_PROVIDER, repo, number).map_err(|_| RoutingDropReason::NoWorkItem)
 }
 
 /// The authority of a web address. Whatever is no plain host with an optional port (user parts,
@@ -274,6 +255,7 @@ fn deliver(
             ..pull.facts()
         }
     });
+    let effect = effect(meaning, &issue, &item);
     Delivery {
         delivery_id: incoming.delivery_id.to_owned(),
         content_key: format!("{head}/{}", keys.content),
@@ -287,12 +269,12 @@ fn deliver(
         facts: facts(&issue),
         pull,
         place,
-        effect: effect(meaning, &issue),
+        effect,
         entries: Vec::new(),
     }
 }
 
-fn effect(meaning: Meaning, issue: &Issue) -> Effect {
+fn effect(meaning: Meaning, issue: &Issue, item: &WorkItemRef) -> Effect {
     match meaning {
         Meaning::Words(_, comment, decision) => Effect::Text(text(comment, decision)),
         Meaning::Presence => Effect::Presence,
@@ -309,6 +291,13 @@ fn effect(meaning: Meaning, issue: &Issue) -> Effect {
             },
             moved_to,
         },
+        Meaning::Check { check, pulls, .. } => {
+            let of = |number| WorkItemRef::new(GITHUB_PROVIDER, item.repo().clone(), number).ok();
+            Effect::Check(CheckResult {
+                pulls: pulls.into_iter().filter_map(of).collect(),
+                ..*check
+            })
+        }
     }
 }
 

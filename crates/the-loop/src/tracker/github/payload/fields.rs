@@ -3,6 +3,7 @@
 //! Of these fields a wrong type or a repeated key makes the whole payload invalid; `null` counts as
 //! absent, and an absent field is judged where it is needed.
 
+pub(super) mod check;
 pub(super) mod pull;
 
 use std::fmt;
@@ -74,6 +75,7 @@ pub(super) struct IssueCommentEvent {
 
 #[derive(Deserialize)]
 pub(super) struct Repository {
+    id: Option<Number>,
     pub(super) full_name: Option<String>,
     pub(super) html_url: Option<String>,
 }
@@ -141,6 +143,13 @@ pub(super) struct Inline {
     line: Option<Number>,
     original_line: Option<Number>,
     diff_hunk: Option<String>,
+}
+
+impl Repository {
+    /// Its number, which it keeps through every change of its name.
+    pub(super) fn id(&self) -> Option<u64> {
+        self.id.as_ref().and_then(Number::as_u64)
+    }
 }
 
 impl User {

@@ -66,6 +66,7 @@ pub(super) fn keys(
         }
         Meaning::Close(Ending::Deleted, _) => format!("{thing}/{node}/deleted"),
         Meaning::Close(Ending::Transferred, _) => format!("{thing}/{node}/transferred"),
+        Meaning::Check { key, .. } => key.clone(),
     };
     Keys { content, numeric }
 }

@@ -1,15 +1,17 @@
 //! What the events say, each by its own fields (IN-7).
 
+use the_loop_core::config::Settings;
 use the_loop_core::delivery::{Ending, Place};
+use the_loop_core::event::RoutingDropReason;
 
 use super::fields::pull::PullEvent;
 use super::fields::{
     self, Changes, Common, Inline, Issue, IssueCommentEvent, IssuesEvent, Label, Object,
 };
-use super::{About, IgnoredReason, Meaning, Seen, WordsKind};
+use super::{About, Meaning, Seen, WordsKind, check};
 
-/// Reads a payload; the second argument is the arming label. `None`: it is no payload of its event.
-pub(super) type Reader = fn(&str, &str) -> Option<Seen>;
+/// Reads a payload. `None`: it is no payload of its event.
+pub(super) type Reader = fn(&str, &Settings) -> Option<Seen>;
 
 /// Who reads this event, where it is read at all.
 pub(super) fn reader(event: &str) -> Option<Reader> {
@@ -20,16 +22,20 @@ pub(super) fn reader(event: &str) -> Option<Reader> {
         "pull_request_review" => Some(see_review),
         "pull_request_review_comment" => Some(see_inline),
         "pull_request_review_thread" => Some(see_thread),
+        "workflow_run" => Some(check::see_workflow_run),
+        "check_run" => Some(check::see_check_run),
+        "check_suite" => Some(check::see_check_suite),
+        "status" => Some(check::see_status),
         _ => None,
     }
 }
 
-fn see_issue(json: &str, arming_label: &str) -> Option<Seen> {
+fn see_issue(json: &str, settings: &Settings) -> Option<Seen> {
     let read: IssuesEvent = fields::read(json)?;
     let changes = read.changes.map(|c| c.0).unwrap_or_default();
     let meaning = match read.action.as_deref().unwrap_or_default() {
         "opened" | "reopened" => Some(Meaning::Presence),
-        "labeled" if is_arming(read.label, arming_label) => Some(Meaning::Presence),
+        "labeled" if is_arming(read.label, settings) => Some(Meaning::Presence),
         "edited" => edited(&changes, false),
         "closed" => Some(Meaning::Close(Ending::Closed, None)),
         "deleted" => Some(Meaning::Close(Ending::Deleted, None)),
@@ -48,7 +54,7 @@ fn see_issue(json: &str, arming_label: &str) -> Option<Seen> {
     Some(of_issue(common, issue, meaning))
 }
 
-fn see_comment(json: &str, _: &str) -> Option<Seen> {
+fn see_comment(json: &str, _: &Settings) -> Option<Seen> {
     let read: IssueCommentEvent = fields::read(json)?;
     let meaning = match (read.action.as_deref(), read.comment) {
         (Some("created"), Some(comment)) => {
@@ -78,16 +84,16 @@ fn of_issue(common: Common, issue: Option<Issue>, meaning: Option<Meaning>) -> S
     Seen {
         common,
         number,
-        about: about.ok_or(IgnoredReason::ActionIgnored),
+        about: about.ok_or(RoutingDropReason::ActionIgnored),
     }
 }
 
-fn see_pull(json: &str, arming_label: &str) -> Option<Seen> {
+fn see_pull(json: &str, settings: &Settings) -> Option<Seen> {
     let mut read: PullEvent = fields::read(json)?;
     let changes = read.changes.take().map(|c| c.0).unwrap_or_default();
     let meaning = match read.action.as_deref().unwrap_or_default() {
         "opened" | "reopened" => Some(Meaning::Opened),
-        "labeled" if is_arming(read.label.take(), arming_label) => Some(Meaning::Presence),
+        "labeled" if is_arming(read.label.take(), settings) => Some(Meaning::Presence),
         "synchronize" => Some(Meaning::Pushed),
         "edited" => edited(&changes, true),
         "closed" => Some(Meaning::Close(Ending::Closed, None)),
@@ -95,12 +101,12 @@ fn see_pull(json: &str, arming_label: &str) -> Option<Seen> {
     };
     Some(of_pull(
         read,
-        meaning.ok_or(IgnoredReason::ActionIgnored),
+        meaning.ok_or(RoutingDropReason::ActionIgnored),
         None,
     ))
 }
 
-fn see_review(json: &str, _: &str) -> Option<Seen> {
+fn see_review(json: &str, _: &Settings) -> Option<Seen> {
     let mut read: PullEvent = fields::read(json)?;
     let meaning = match (read.action.as_deref(), read.review.take()) {
         (Some("submitted"), Some(Object(mut review))) => {
@@ -108,18 +114,18 @@ fn see_review(json: &str, _: &str) -> Option<Seen> {
             let words = review.words();
             let is_blank = words.body.as_deref().unwrap_or_default().trim().is_empty();
             if is_blank && matches!(&*state, "" | "commented") {
-                Err(IgnoredReason::EmptyReview)
+                Err(RoutingDropReason::EmptyReview)
             } else {
                 Ok(Meaning::Words(WordsKind::Review, words, Some(state)))
             }
         }
         (Some("submitted"), None) => return None,
-        (Some(_) | None, _) => Err(IgnoredReason::ActionIgnored),
+        (Some(_) | None, _) => Err(RoutingDropReason::ActionIgnored),
     };
     Some(of_pull(read, meaning, None))
 }
 
-fn see_inline(json: &str, _: &str) -> Option<Seen> {
+fn see_inline(json: &str, _: &Settings) -> Option<Seen> {
     let mut read: PullEvent = fields::read(json)?;
     match (read.action.as_deref(), read.comment.take()) {
         (Some("created"), Some(Object(inline))) => {
@@ -128,15 +134,15 @@ fn see_inline(json: &str, _: &str) -> Option<Seen> {
             Some(of_pull(read, Ok(meaning), Some(place)))
         }
         (Some("created"), None) => None,
-        (Some(_) | None, _) => Some(of_pull(read, Err(IgnoredReason::ActionIgnored), None)),
+        (Some(_) | None, _) => Some(of_pull(read, Err(RoutingDropReason::ActionIgnored), None)),
     }
 }
 
-fn see_thread(json: &str, _: &str) -> Option<Seen> {
+fn see_thread(json: &str, _: &Settings) -> Option<Seen> {
     let mut read: PullEvent = fields::read(json)?;
     let thread = read.thread.take().map(|thread| thread.0);
     if !matches!(read.action.as_deref(), Some("resolved" | "unresolved")) {
-        return Some(of_pull(read, Err(IgnoredReason::ActionIgnored), None));
+        return Some(of_pull(read, Err(RoutingDropReason::ActionIgnored), None));
     }
     let thread = thread?;
     let first: Option<Inline> = thread
@@ -153,7 +159,11 @@ fn see_thread(json: &str, _: &str) -> Option<Seen> {
     Some(of_pull(read, Ok(meaning), Some(place)))
 }
 
-fn of_pull(read: PullEvent, meaning: Result<Meaning, IgnoredReason>, place: Option<Place>) -> Seen {
+fn of_pull(
+    read: PullEvent,
+    meaning: Result<Meaning, RoutingDropReason>,
+    place: Option<Place>,
+) -> Seen {
     let mut pull = read.pull_request.map(|pull| pull.0).unwrap_or_default();
     let issue = pull.ticket();
     Seen {
@@ -172,9 +182,10 @@ fn of_pull(read: PullEvent, meaning: Result<Meaning, IgnoredReason>, place: Opti
     }
 }
 
-fn is_arming(label: Option<Object<Label>>, arming_label: &str) -> bool {
+fn is_arming(label: Option<Object<Label>>, settings: &Settings) -> bool {
+    let arming = settings.routing.auto_execute_label.to_lowercase();
     let name = label.and_then(|label| label.0.name);
-    name.is_some_and(|name| name.to_lowercase() == arming_label.to_lowercase())
+    name.is_some_and(|name| name.to_lowercase() == arming)
 }
 
 /// Names of the changed fields that an agent is told of; `None` when there are none. A pull request's

@@ -4,6 +4,7 @@ use the_loop_core::config::GithubHost;
 
 use super::*;
 
+mod checks;
 mod pulls;
 
 const ID: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
@@ -228,7 +229,7 @@ fn in7_in8_actions_without_effect() {
         let Parsed::Ignored(ignored) = parsed else {
             panic!("{parsed:?}");
         };
-        assert_eq!(ignored.reason, IgnoredReason::ActionIgnored);
+        assert_eq!(ignored.reason, RoutingDropReason::ActionIgnored);
         assert_eq!(ignored.action.as_deref(), Some(action));
         assert_eq!(
             ignored.item.map(|i| i.to_string()).as_deref(),
@@ -246,7 +247,7 @@ fn in7_in8_actions_without_effect() {
 
 #[test]
 fn in3_row13_disabled_events() {
-    for event in ["ping", "workflow_run", "check_run", "push", "no_such_event"] {
+    for event in ["ping", "fork", "push", "no_such_event"] {
         let body = json!({"zen": "Keep it logically awesome.", "hook": {"id": 1}});
         assert_eq!(
             reason(&parse_value(event, &body)),
