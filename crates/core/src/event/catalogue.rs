@@ -91,7 +91,6 @@ pub const RESERVED: &[Reserved] = &[
             "work_item_missing",
             "reset",
             "cleaned",
-            "pr_unlinked",
             "link_failed",
             "pr_session_declined",
             "pr_closed",

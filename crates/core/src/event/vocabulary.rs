@@ -328,6 +328,8 @@ log_events! {
     { work_item: Ref, reason: AutoclosedReason, closed_ref: Option<String>, delivery_id: Option<String> }
     /// A pull request belongs to the item from now on: what happens to it is told to the item's session.
     SessionPrLinked = "session.pr_linked", Info, { work_item: Ref, pull_request: Ref }
+    /// Somebody said that it belongs to the item no more.
+    SessionPrUnlinked = "session.pr_unlinked", Info, { work_item: Ref, pull_request: Ref, actor: String }
     /// The item ended, and its local resources were not given back, because nobody authorised ended it.
     CleanupDeferred = "cleanup.deferred", Info,
     { work_item: Ref, reason: CleanupDeferredReason, actor: Option<String>, closed_as: AutoclosedReason,

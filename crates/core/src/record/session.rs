@@ -373,6 +373,17 @@ impl SessionRecord {
         true
     }
 
+    /// Remembers that a pull request belongs to the item, without a session of its own; `false` when it is
+    /// known, or is the item itself.
+    pub fn link(&mut self, pull: &WorkItemRef, at: Timestamp) -> bool {
+        if self.endpoint(&pull.key()).is_some() {
+            return false;
+        }
+        let (harness, cwd) = (&self.harness, &self.cwd);
+        let endpoint = Self::new(pull, harness, cwd, SessionStatus::Closed, at);
+        self.put_endpoint(endpoint)
+    }
+
     /// Takes a pull request out; `false` when it was not there.
     pub fn remove_endpoint(&mut self, key: &ItemKey) -> bool {
         let before = self.pull_requests.len();

@@ -18,8 +18,8 @@ pub fn check(cx: &Context, command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// A session may register itself, and no other item.
-pub fn register(cx: &Context, item: &WorkItemRef) -> Result<(), Failure> {
+/// A session may register itself and link its pull requests, and do neither for another item.
+pub fn own_item(cx: &Context, item: &WorkItemRef) -> Result<(), Failure> {
     let Some(own) = cx.world.var(PANE) else {
         return Ok(());
     };
@@ -44,8 +44,11 @@ fn acts(command: &Command) -> bool {
         | Command::Restart(_)
         | Command::Demo(_) => true,
         Command::Sessions(command) => match command {
-            // A registration is looked at once its item is known.
-            Sessions::List { .. } | Sessions::Attach { .. } | Sessions::Register { .. } => false,
+            // The last two are looked at once their item is known.
+            Sessions::List { .. }
+            | Sessions::Attach { .. }
+            | Sessions::Register { .. }
+            | Sessions::LinkPr { .. } => false,
             Sessions::Start { .. }
             | Sessions::Pause { .. }
             | Sessions::Resume { .. }

@@ -17,6 +17,7 @@ use crate::ops::desk::parse_ref;
 use crate::ops::error::OpError;
 use crate::ops::sessions::attach;
 use crate::ops::sessions::control::{self, ControlVerb, HolderNote, How};
+use crate::ops::sessions::link_pr::link_pr;
 use crate::ops::sessions::list::{Line, SessionQuery, list as list_sessions};
 use crate::ops::sessions::register::{Registration, conversation_words, register};
 use crate::ops::sessions::report::{Report, Stream};
@@ -55,7 +56,7 @@ pub fn run(cx: &mut Context, command: &Sessions) -> Ended {
             dirs,
         } => {
             let item = one(item)?;
-            super::guard::register(cx, &item)?;
+            super::guard::own_item(cx, &item)?;
             let asked = Registration {
                 cwd: cx.absolute(cwd),
                 item,
@@ -65,6 +66,12 @@ pub fn run(cx: &mut Context, command: &Sessions) -> Ended {
             };
             bind(cx, &asked, dirs)
         }
+        Sessions::LinkPr {
+            item,
+            pull_request,
+            remove,
+            dirs,
+        } => link(cx, &one(item)?, pull_request, *remove, dirs),
         Sessions::Start {
             items,
             harness,
@@ -280,6 +287,22 @@ fn become_program(argv: &[String]) -> std::io::Error {
         return std::io::ErrorKind::NotFound.into();
     };
     std::process::Command::new(program).args(args).exec()
+}
+
+fn link(cx: &mut Context, item: &WorkItemRef, pull: &str, remove: bool, dirs: &Dirs) -> Ended {
+    super::guard::own_item(cx, item)?;
+    let pull = attach::pull_request(item, pull)?;
+    let desk = cx.desk(Some(dirs))?;
+    let note = |holder: &Holder| cx.out.note(format!("{item} is busy ({holder}); waiting"));
+    let told = link_pr(&desk, item, &pull, remove, &note)?;
+    if cx.out.json_wanted() {
+        cx.out.json(&serde_json::json!({
+            "ref": told.item, "pullRequest": told.pull_request, "linked": told.linked, "changed": told.changed,
+        }));
+    } else {
+        cx.out.line(told.words());
+    }
+    Ok(Exit::OK)
 }
 
 fn bind(cx: &mut Context, asked: &Registration, dirs: &Dirs) -> Ended {

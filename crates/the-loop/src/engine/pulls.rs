@@ -8,7 +8,6 @@ use the_loop_core::ids::{ItemKey, WorkItemRef};
 use the_loop_core::link::LinkSource;
 use the_loop_core::record::SessionRecord;
 use the_loop_core::route::{self, Named, Owner, Routed};
-use the_loop_core::session::SessionStatus;
 
 use super::Engine;
 use super::item::{Gathered, is_command};
@@ -55,10 +54,7 @@ impl Engine {
         if owners.iter().any(is_listed) || !is_first {
             return None;
         }
-        let (harness, cwd) = (record.harness.clone(), record.cwd.clone());
-        let now = self.world().clock.now();
-        let endpoint = SessionRecord::new(pull, &harness, &cwd, SessionStatus::Closed, now);
-        record.put_endpoint(endpoint);
+        record.link(pull, self.world().clock.now());
         if let Err(error) = self.0.registry.put(held, &gathered.slug, &record) {
             tracing::warn!(%error, item = %gathered.item, "a pull request could not be recorded");
             return None;

@@ -264,3 +264,55 @@ fn se31_a_harness_whose_program_is_missing_is_a_failure_with_a_hint() {
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("there are claude, "), "{}", ran.err);
 }
+
+#[test]
+fn se28_a_pull_request_is_linked_once_and_to_one_item() {
+    let home = Home::with("");
+    let link = |item: &str, pull: &str, more: &[&str]| {
+        let args = ["sessions", "link-pr", item, "--pull-request", pull];
+        home.run(&[&args[..], more].concat())
+    };
+    let nobody = link(ITEM, "16", &[]);
+    assert_eq!(nobody.code, 1);
+    let words = "error: github:octo/repo#15: no live session\n";
+    assert!(nobody.err.starts_with(words), "{}", nobody.err);
+    assert_eq!(register(&home, &[]).code, 0);
+    let first = link(ITEM, "#16", &[]);
+    assert_eq!(
+        (first.code, &*first.out),
+        (0, "linked github:octo/repo#16 to github:octo/repo#15\n")
+    );
+    let again = link(ITEM, "github:octo/repo#16", &[]);
+    let words = "github:octo/repo#16 is already linked to github:octo/repo#15\n";
+    assert_eq!((again.code, &*again.out), (0, words));
+    for bad in ["15", "0", "x", "#", "github:octo/repo"] {
+        assert_eq!(link(ITEM, bad, &[]).code, 2, "{bad}");
+    }
+    let args = [
+        "sessions",
+        "register",
+        "github:octo/repo#20",
+        "--harness",
+        "demo",
+    ];
+    let args = [&args[..], &["--harness-session-id", "77aa"]].concat();
+    assert_eq!(home.run(&args).code, 0);
+    let other = link("github:octo/repo#20", "16", &[]);
+    assert_eq!(other.code, 2);
+    let words = "error: github:octo/repo#16 is linked to github:octo/repo#15\n";
+    assert!(other.err.starts_with(words), "{}", other.err);
+    let json = link(ITEM, "16", &["--remove", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (&json["linked"], &json["changed"]),
+        (&false.into(), &true.into())
+    );
+    let twice = link(ITEM, "16", &["--remove"]);
+    let words = "github:octo/repo#16 is not linked to github:octo/repo#15\n";
+    assert_eq!((twice.code, &*twice.out), (0, words));
+    assert_eq!(link("github:octo/repo#20", "16", &[]).code, 0);
+    let linked = home.events("session.pr_linked");
+    assert_eq!(linked.len(), 2);
+    assert_eq!(linked[1]["work_item"], "github:octo/repo#20");
+    assert_eq!(home.events("session.pr_unlinked").len(), 1);
+}

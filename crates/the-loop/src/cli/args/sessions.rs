@@ -140,6 +140,27 @@ pub enum Sessions {
         #[command(flatten)]
         dirs: Dirs,
     },
+    /// Say that a pull request belongs to a work item.
+    ///
+    /// What happens to the pull request is then told to the item's session. That is found out by itself where the
+    /// branch or the description names the item.
+    #[command(after_long_help = "Examples:\n  \
+        the-loop sessions link-pr github:octo/repo#15 --pull-request 16\n  \
+        the-loop sessions link-pr github:octo/repo#15 --pull-request github:octo/lib#3 --remove")]
+    LinkPr {
+        /// Which.
+        #[command(flatten)]
+        item: OneItem,
+        /// The pull request; a bare number is one of the item's own repository.
+        #[arg(long, value_name = "REF|N|#N")]
+        pull_request: String,
+        /// Undo the link.
+        #[arg(long)]
+        remove: bool,
+        /// Where records are.
+        #[command(flatten)]
+        dirs: Dirs,
+    },
     /// Start sessions.
     ///
     /// No label is needed from a shell. A start is tried once: whoever asks sees it fail.

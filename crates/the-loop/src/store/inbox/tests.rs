@@ -1,6 +1,7 @@
 //! What the tests of the inbox share: a world with a disk that watches commits, and deliveries.
 
 mod accepting;
+mod checks;
 mod crashes;
 mod files;
 mod forgetting;
