@@ -166,7 +166,7 @@ impl Engine {
         self.end(row, State::Dropped, reason.as_str())
     }
 
-    fn tell_refused(&self, delivery: &Delivery, reason: RoutingDropReason) {
+    pub(super) fn tell_refused(&self, delivery: &Delivery, reason: RoutingDropReason) {
         self.emit(LogEvent::RoutingDropped {
             reason,
             gh_event: delivery.event.clone(),

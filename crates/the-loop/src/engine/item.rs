@@ -6,6 +6,7 @@ use the_loop_core::config::Settings;
 use the_loop_core::control::{Command, ItemState, Keywords, SessionNow, Spoken, start_required};
 use the_loop_core::delivery::{Delivery, Effect, State};
 use the_loop_core::dispatch::HoldReason;
+use the_loop_core::event::RoutingDropReason;
 use the_loop_core::ids::{ItemKey, Slug, WorkItemRef};
 use the_loop_core::record::{Control, SessionRecord, Ticket, TicketState};
 use the_loop_core::route::has_label;
@@ -203,6 +204,13 @@ impl Engine {
         }
         let bound = self.bind_pull(held, gathered, &row.delivery);
         let gathered = bound.as_ref().unwrap_or(gathered);
+        if self.is_own_push(gathered, &row.delivery) {
+            let reason = RoutingDropReason::OwnAction;
+            self.tell_refused(&row.delivery, reason);
+            let change = OutcomeChange::to(State::Dropped).reason(reason.as_str());
+            self.change(held, &gathered.key, &row, change);
+            return Progress::Again;
+        }
         let keywords = Keywords::configured(&gathered.settings.routing.control);
         match spoken(&row.delivery, &keywords, &gathered.settings) {
             Said::Command(command) => self.obey(held, gathered, &row, command),

@@ -1,5 +1,6 @@
 //! Pull requests and the sessions that they belong to (IN-14, IN-17, IN-20, IN-21).
 
+use camino::Utf8Path;
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{Delivery, Effect};
 use the_loop_core::event::{LinkageReason, LinkageVia, LogEvent};
@@ -66,6 +67,23 @@ impl Engine {
         let mut bound = gathered.clone();
         bound.record = Some(record);
         Some(bound)
+    }
+
+    /// Does it tell a session of commits that its own checkout has? Its agent made them, or has them from
+    /// somewhere, and would be woken for nothing (guard 7 of IN-22, as far as it can be told without the
+    /// account behind the credential).
+    pub(super) fn is_own_push(&self, gathered: &Gathered, delivery: &Delivery) -> bool {
+        let tells_of_commits = delivery.brings_commits() || delivery.effect == Effect::Opened;
+        let head = delivery
+            .pull
+            .as_ref()
+            .and_then(|pull| pull.head_sha.as_deref());
+        let record = gathered.live().filter(|record| record.workspace.is_some());
+        let (Some(head), Some(record)) = (head.filter(|_| tells_of_commits), record) else {
+            return false;
+        };
+        let git = self.git(&gathered.settings);
+        git.has_commit(Utf8Path::new(&record.cwd), head)
     }
 
     /// Says that an item was named by words that nobody may speak for it (IN-17).

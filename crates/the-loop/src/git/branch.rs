@@ -148,6 +148,15 @@ impl Git {
         Ok(())
     }
 
+    /// Is this commit in what the checkout has now? `commit` may be anything that came in: what is no full
+    /// hash is in none, and neither is what git knows nothing of.
+    pub fn has_commit(&self, checkout: &Utf8Path, commit: &str) -> bool {
+        let is_hash =
+            matches!(commit.len(), 40 | 64) && commit.bytes().all(|b| b.is_ascii_hexdigit());
+        let args = ["merge-base", "--is-ancestor", commit, "HEAD"];
+        is_hash && matches!(self.ask_whether(self.call(checkout, args)), Ok(Some(_)))
+    }
+
     /// The commit of a remote branch, as last fetched; `None` also for what cannot be a branch name.
     pub(super) fn remote_branch(
         &self,

@@ -329,7 +329,7 @@ fn in3_row13_ignored_in_its_order() {
     let post = |event: &str, body: &Value| server.post(&Post::new(event, "d", body.to_string()));
     let mut body = comment(15, "IC_1", "x");
     post("ping", &json!({"zen": "x", "hook_id": 1})).is_ignored("disabled-event");
-    post("pull_request", &body).is_ignored("disabled-event");
+    post("pull_request_review_thread", &body).is_ignored("disabled-event");
     post("workflow_job", &body).is_ignored("disabled-event");
     body["action"] = json!("edited");
     body["repository"]["html_url"] = json!("https://evil.example/octo/repo");
