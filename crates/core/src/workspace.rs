@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::config::{CloneProtocol, Settings};
+use crate::delivery::Delivery;
 pub use crate::event::{SavedWhy, Strategy};
 use crate::ids::{RepoRef, Slug, WorkItemRef};
 
@@ -20,6 +21,24 @@ pub enum StartFrom {
     /// A pull request from a fork, or one of which only the number is known (first seen by a
     /// comment): the read-only `refs/pull/N/head`, on a branch of the item's own.
     PullRef,
+}
+
+impl StartFrom {
+    /// What the delivery that asks for a checkout of this item says of it; without one, and for an item that
+    /// it only names, a ticket is taken for granted.
+    pub fn of(item: &WorkItemRef, delivery: Option<&Delivery>) -> Self {
+        let Some(delivery) = delivery.filter(|delivery| delivery.item.key() == item.key()) else {
+            return Self::DefaultBranch;
+        };
+        match &delivery.pull {
+            Some(pull) => match &pull.head_ref {
+                Some(head) if pull.is_own_branch => Self::PullHead(head.clone()),
+                Some(_) | None => Self::PullRef,
+            },
+            None if delivery.facts.is_pull_request => Self::PullRef,
+            None => Self::DefaultBranch,
+        }
+    }
 }
 
 /// The directory of the shared clone, below the workspace root.

@@ -221,3 +221,22 @@ fn di33_a_label_chooses_the_harness_in_any_case_and_two_choose_none() {
     let both = harness_label(&["harness:codex", "harness:demo"]);
     assert_eq!(both, Err(vec!["codex".to_owned(), "demo".to_owned()]));
 }
+
+#[test]
+fn di46_a_pull_request_starts_from_its_head_and_a_ticket_from_the_default_branch() {
+    use crate::workspace::StartFrom;
+    let mut delivery = pull("feature", &[], words());
+    let own = item("github:octo/repo#30");
+    let start = |delivery: &Delivery| StartFrom::of(&own, Some(delivery));
+    assert_eq!(start(&delivery), StartFrom::PullHead("feature".to_owned()));
+    // An item that it only names is a ticket.
+    let other = StartFrom::of(&item("github:octo/repo#15"), Some(&delivery));
+    assert_eq!(other, StartFrom::DefaultBranch);
+    delivery.pull.as_mut().unwrap().is_own_branch = false;
+    assert_eq!(start(&delivery), StartFrom::PullRef);
+    delivery.pull = None;
+    assert_eq!(start(&delivery), StartFrom::DefaultBranch);
+    delivery.facts.is_pull_request = true;
+    assert_eq!(start(&delivery), StartFrom::PullRef);
+    assert_eq!(StartFrom::of(&own, None), StartFrom::DefaultBranch);
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use the_loop_core::config::{Settings, Strategy as Configured};
+use the_loop_core::delivery::Delivery;
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{LogEvent, Strategy};
 use the_loop_core::ids::ItemKey;
@@ -180,6 +181,7 @@ impl Engine {
         &self,
         gathered: &Gathered,
         held: &ItemLock,
+        delivery: Option<&Delivery>,
     ) -> Result<Prepared, NoWorkspace> {
         let settings = &gathered.settings;
         let workspace = &settings.routing.workspace;
@@ -208,7 +210,7 @@ impl Engine {
             root,
             source,
             spawn_workdir: Utf8PathBuf::from(&settings.routing.spawn_workdir),
-            start: StartFrom::DefaultBranch,
+            start: StartFrom::of(&gathered.item, delivery),
         };
         let repo = gathered.item.repo().clone();
         let locks = self.0.locks.clone();

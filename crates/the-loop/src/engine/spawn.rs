@@ -27,7 +27,8 @@ impl Performer<'_> {
             self.gathered.prepared = Some(recorded);
             return Made::Ready;
         }
-        match self.engine.workspace(&self.gathered, self.held) {
+        let delivery = self.job.as_ref().map(|row| &row.delivery);
+        match self.engine.workspace(&self.gathered, self.held, delivery) {
             Ok(prepared) => {
                 self.gathered.prepared = Some(prepared);
                 Made::Ready

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 pub const MAINTAINER: &str = "maintainer";
 /// A login that nobody listed.
 pub const STRANGER: &str = "stranger";
-const LABEL: &str = "the-loop: auto-execute";
+/// The label that arms.
+pub const LABEL: &str = "the-loop: auto-execute";
 
 fn user(login: &str) -> Value {
     let id = login.bytes().map(u64::from).sum::<u64>();

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::payload::{MAINTAINER, STRANGER, comment, inline, on_pull, pull, review, run};
+use super::payload::{LABEL, MAINTAINER, STRANGER, comment, inline, on_pull, pull, review, run};
 use super::rig::Rig;
 
 /// A machine with sessions on items 15 and 16.
@@ -207,4 +207,42 @@ fn in60_hostile_names_of_branches_and_checks_are_text_in_the_fence() {
     rig.until("the other one", || {
         (told(&rig, 16, "A check of your commits failed") == 1).then_some(())
     });
+}
+
+/// A pull request of this number at the remote, whose head holds one more file.
+fn pushed(rig: &Rig, number: u64, branch: Option<&str>) {
+    let seed = rig.path("seed");
+    rig.git(&seed, &["checkout", "-q", "-B", "work", "main"]);
+    std::fs::write(seed.join(format!("file-{number}")), "x\n").unwrap();
+    rig.git(&seed, &["add", "."]);
+    rig.git(&seed, &["commit", "-q", "-m", "more"]);
+    let push = |to: &str| {
+        let refspec = format!("work:{to}");
+        rig.git(&seed, &["push", "-q", "../octo/repo.git", &refspec]);
+    };
+    push(&format!("refs/pull/{number}/head"));
+    if let Some(branch) = branch {
+        push(&format!("refs/heads/{branch}"));
+    }
+}
+
+#[test]
+fn di46_a_session_on_a_pull_request_works_on_its_head() {
+    let rig = Rig::new();
+    pushed(&rig, 30, Some("feature"));
+    pushed(&rig, 31, None);
+    rig.up();
+    // A review tells the branch.
+    let mut about = pull("x", 30, MAINTAINER, ("feature", ""));
+    about["pull_request"]["labels"] = serde_json::json!([{"name": LABEL}]);
+    let start = review(about, 801, MAINTAINER, ("commented", "the-loop start"));
+    rig.confirmed(&rig.accepted("pull_request_review", &start));
+    let branch = |number| rig.git(&rig.checkout(number), &["branch", "--show-current"]);
+    assert_eq!(branch(30).trim(), "feature");
+    assert!(rig.checkout(30).join("file-30").exists());
+    // A comment tells the number alone: as of a fork, its commits on a branch of the item's own.
+    let start = on_pull(comment(31, 802, MAINTAINER, "the-loop start"));
+    rig.confirmed(&rig.accepted("issue_comment", &start));
+    assert_eq!(branch(31).trim(), "loop/github-octo-repo-31");
+    assert!(rig.checkout(31).join("file-31").exists());
 }
