@@ -68,7 +68,8 @@ impl Simulator {
         let root = OsDisk.canonicalize(&root).expect("a real directory");
         let config = format!(
             "version: 1.0.0\nrouting: {{enabled: true, authorizedUsers: [ada], defaultHarness: demo, \
-             spawnOnUnmatched: labeled, spawnWorkdir: '{root}'{routing}}}\n{more}\n"
+             spawnOnUnmatched: labeled, spawnWorkdir: '{root}'{routing}}}\n\
+             integrations: {{github: {{cli: {{binary: ''}}}}}}\n{more}\n"
         );
         OsDisk
             .write_atomic(&root.join("config.yaml"), config.as_bytes(), false)

@@ -100,6 +100,11 @@ impl Settings {
         if webhook.events.is_empty() {
             webhook.events = super::sections::default_events();
         }
+        let github = &mut self.integrations.github;
+        github.token_file = beside(&github.token_file);
+        for host in github.hosts.values_mut() {
+            host.token_file = beside(&host.token_file);
+        }
         for source in self.tracker.local.repos.values_mut() {
             if !is_git_url(source) {
                 *source = base(source);

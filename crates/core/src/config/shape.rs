@@ -165,6 +165,27 @@ pub const CLONE_URL: Shape = Shape {
     pattern: Some("."),
     choices: &[],
 };
+/// Address of an API: https, or http where nothing leaves the machine.
+pub const API_URL: Shape = Shape {
+    words: "an https address without user and query, or an http one of this machine itself",
+    fits: is_api_url,
+    pattern: None,
+    choices: &[],
+};
+/// The same, or none.
+pub const API_URL_OR_NONE: Shape = Shape {
+    words: "an https address without user and query, or an http one of this machine itself, or empty",
+    fits: |s| s.is_empty() || is_api_url(s),
+    pattern: None,
+    choices: &[],
+};
+/// A program, or none.
+pub const WORD_OR_NONE: Shape = Shape {
+    words: "one word, or empty",
+    fits: |s| s.is_empty() || (WORD.fits)(s),
+    pattern: None,
+    choices: &[],
+};
 /// An emoji of the palette, or none.
 pub const REACTION: Shape = Shape {
     words: "one of +1, -1, laugh, confused, heart, hooray, rocket, eyes or \"\"",
@@ -270,4 +291,67 @@ fn is_safe_url(text: &str) -> bool {
     let password =
         user.is_some_and(|(scheme, user)| user.contains(':') || scheme.starts_with("http"));
     one_line(text) && !text.starts_with('-') && !password && text.len() <= 4096
+}
+
+/// A credential goes to this address: nothing in it may be taken for another one.
+fn is_api_url(text: &str) -> bool {
+    let (rest, is_plain) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
+        (Some(rest), _) => (rest, false),
+        (None, Some(rest)) => (rest, true),
+        (None, None) => return false,
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') && !port.contains(']') => (host, Some(port)),
+        Some(_) | None => (authority, None),
+    };
+    let is_loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    let is_name = !host.is_empty()
+        && (is_loopback
+            || host
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.')));
+    let is_clean = text
+        .bytes()
+        .all(|b| b.is_ascii_graphic() && !matches!(b, b'?' | b'#' | b'@' | b'\\'));
+    let has_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    is_name && is_clean && has_port && (!is_plain || is_loopback) && text.len() <= 500
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cf17_a_credential_goes_to_a_plain_address_over_tls_or_stays_here() {
+        for fine in [
+            "https://api.github.com",
+            "https://ghe.corp.example:8443/api/v3/",
+            "http://127.0.0.1:4000",
+            "http://localhost/api/v3",
+            "http://[::1]:80",
+        ] {
+            assert!((API_URL.fits)(fine), "{fine}");
+        }
+        for bad in [
+            "",
+            "api.github.com",
+            "http://api.github.com",
+            "https://user@api.github.com",
+            "https://user:word@api.github.com",
+            "https://api.github.com?x=1",
+            "https://api.github.com#x",
+            "https://",
+            "https://a b",
+            "https://a:0",
+            "https://a:99999",
+            "http://127.0.0.1.evil.example",
+            "http://localhost@evil.example",
+            "https://evil\\.example",
+            "ftp://a",
+        ] {
+            assert!(!(API_URL.fits)(bad), "{bad}");
+        }
+        assert!((API_URL_OR_NONE.fits)(""));
+    }
 }

@@ -88,7 +88,6 @@ pub const RESERVED: &[Reserved] = &[
         "session",
         &[
             "pr_spawned",
-            "work_item_missing",
             "reset",
             "cleaned",
             "link_failed",
@@ -101,8 +100,6 @@ pub const RESERVED: &[Reserved] = &[
     ),
     later("work", &["restored", "dropped"]),
     later("quota", &["low", "exhausted", "throttled", "recovered"]),
-    later("tracker", &["error", "auth_failed"]),
-    later("comment", &["withheld"]),
     later("poller", &["blocked", "started", "stopped"]),
     later("service", &["started", "stopped"]),
     later("config", &["updated", "migrated"]),

@@ -78,6 +78,7 @@ pub(super) const FIELDS: &[(&str, &str, &str)] = &[
     ("waited_ms", "1840", "how long it took, milliseconds"),
     ("bytes", "67108911", "size in bytes"),
     ("count", "3", "how many"),
+    ("what", "", "which comment"),
     (
         "retry_at",
         "2026-03-01T09:13:14.000Z",

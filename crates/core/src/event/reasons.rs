@@ -72,6 +72,12 @@ words! {
     /// What a reaction says.
     ReactionState { Started = "started", Completed = "completed", Error = "error" }
 
+    /// What a comment of ours on a ticket is.
+    CommentKind {
+        Announcement = "announcement", Echo = "echo", Ambiguous = "ambiguous", GiveUp = "give-up",
+        Parked = "parked", Waiting = "waiting",
+    } older { "ask", "reply" }
+
     /// A command of an authorised person.
     CommandWord {
         Start = "start", Stop = "stop", Pause = "pause", Resume = "resume", Execute = "execute",

@@ -9,8 +9,8 @@ use super::catalogue::{EventType, Field};
 use super::fields;
 use super::reasons::{
     AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord,
-    ConfirmedBy, ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason, DispatchVia,
-    DuplicateBy, ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason,
+    CommentKind, ConfirmedBy, ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason,
+    DispatchVia, DuplicateBy, ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason,
     LinkageReason, LinkageVia, ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome,
     RestartOutcome, RestartSkipped, RetriedVia, RoutingDropReason, Runner, SavedWhy, ServiceName,
     SilentNext, StateKind, StopReason, Strategy, SucceededReason, SucceededState, TicketChange,
@@ -232,6 +232,13 @@ log_events! {
     /// A reaction could not be set; nothing depends on it.
     ReactionFailed = "reaction.failed", Warning,
     { work_item: Option<Ref>, state: ReactionState, content: String, target: String, error: String }
+    /// A call to a tracker failed. What it was for is lost when it is not tried again; nothing depends on it.
+    TrackerError = "tracker.error", Warning,
+    { host: String, operation: String, status: Option<u32>, error: String, will_retry: bool }
+    /// A tracker refused the credential, or what it is allowed; told once a host and hour.
+    TrackerAuthFailed = "tracker.auth_failed", Error, { host: String, operation: String, status: u32 }
+    /// The ticket had as many comments of ours within an hour as it may have; this one was not written.
+    CommentWithheld = "comment.withheld", Warning, { work_item: Ref, what: CommentKind, count: u32 }
 
     section "Control"
 
@@ -323,6 +330,9 @@ log_events! {
     /// The item ended, and its session with it.
     SessionAutoclosed = "session.autoclosed", Info,
     { work_item: Ref, reason: AutoclosedReason, merged: bool, moved_to: Option<String>, delivery_id: Option<String> }
+    /// The tracker says that the item does not exist. Nothing is ended for it.
+    SessionWorkItemMissing = "session.work_item_missing", Error,
+    { work_item: Ref, tmux_target: Option<String>, error: String }
     /// Something linked to the item was closed, and the item was not: its session goes on.
     SessionKeptOpen = "session.kept_open", Info,
     { work_item: Ref, reason: AutoclosedReason, closed_ref: Option<String>, delivery_id: Option<String> }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use the_loop_core::attention::{Quiet, Signs, Wait, children_due, listen, wait};
 use the_loop_core::config::InteractionMode;
 use the_loop_core::confirm::{AgentState, Observation, ObservationSource, WaitingKind};
-use the_loop_core::event::{LogEvent, WaitingKind as WaitingWord};
+use the_loop_core::event::{CommentKind, LogEvent, WaitingKind as WaitingWord};
 use the_loop_core::ids::TmuxTarget;
 use the_loop_core::prompt::comment;
 use the_loop_core::time::Timestamp;
@@ -190,7 +190,7 @@ impl Engine {
                 .and_then(|r| r.tmux_socket.clone())
                 .unwrap_or_default();
             let text = comment::waiting(kind.as_str(), target, &socket);
-            if let Err(why) = self.tell(&gathered.item, &text) {
+            if let Err(why) = self.tell(&gathered.item, CommentKind::Waiting, &text) {
                 tracing::debug!(item = %gathered.item, "the wait is not on the ticket: {why}");
             }
         }

@@ -5,7 +5,8 @@ use the_loop_core::control::{Command, CommandPlan, Deed, Keywords, Recording, Vi
 use the_loop_core::delivery::{Effect, Ingress, State};
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{
-    ClosedVia, ControlEffect, ControlRejectReason, ControlVia, LogEvent, ReactionState, ReleasedVia,
+    ClosedVia, CommentKind, ControlEffect, ControlRejectReason, ControlVia, LogEvent,
+    ReactionState, ReleasedVia,
 };
 use the_loop_core::prompt::comment;
 use the_loop_core::record::{Control, ControlSource};
@@ -348,7 +349,11 @@ impl Engine {
         commands: &[Command],
     ) -> Progress {
         let replied = self
-            .tell(&gathered.item, &comment::ambiguous(commands))
+            .tell(
+                &gathered.item,
+                CommentKind::Ambiguous,
+                &comment::ambiguous(commands),
+            )
             .is_ok();
         self.emit(LogEvent::ControlAmbiguous {
             work_items: vec![gathered.item.clone()],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use the_loop_core::delivery::{Effect, State};
 use the_loop_core::dispatch::HoldReason;
 use the_loop_core::event::{
-    AbandonedReason, ControlEffect, DispatchVia, HeldReason, LogEvent, ReactionState,
+    AbandonedReason, CommentKind, ControlEffect, DispatchVia, HeldReason, LogEvent, ReactionState,
 };
 use the_loop_core::ids::ItemKey;
 use the_loop_core::limits::RETRY_WAITS;
@@ -205,7 +205,7 @@ impl Engine {
                 | Effect::Start { .. } => None,
             };
             let notice = comment::gave_up(url, attempts, reason, &job.delivery.delivery_id);
-            let _ = self.tell(&gathered.item, &notice);
+            let _ = self.tell(&gathered.item, CommentKind::GiveUp, &notice);
         }
         let change = OutcomeChange::to(State::Abandoned)
             .reason(AbandonedReason::AttemptsSpent.as_str())

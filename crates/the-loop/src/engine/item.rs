@@ -332,6 +332,7 @@ impl Engine {
     pub fn work_now(&self, item: &WorkItemRef) -> Rest {
         self.intake();
         let rest = self.work(item);
+        self.finish_writes();
         self.flush_index();
         rest
     }

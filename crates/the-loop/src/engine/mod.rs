@@ -56,6 +56,7 @@ mod tell;
 mod tokens;
 mod undo;
 pub mod verbs;
+mod write_back;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,6 +144,7 @@ struct Shared {
     outage: Mutex<supervise::Outage>,
     server_gone: Mutex<bool>,
     drift: Mutex<drift::Drift>,
+    write_back: write_back::WriteBack,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -182,6 +184,7 @@ impl Engine {
             outage: Mutex::default(),
             server_gone: Mutex::default(),
             drift: Mutex::default(),
+            write_back: write_back::WriteBack::default(),
             parts,
         }))
     }
@@ -205,6 +208,7 @@ impl Engine {
             self.sleep_until(next_tick);
         }
         self.wait_for_workers();
+        self.finish_writes();
         self.flush_index();
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_loop_core::config::{Limits, Settings};
 use the_loop_core::control::{Command, Keywords};
-use the_loop_core::event::{LimitReason, LogEvent, ReleasedVia};
+use the_loop_core::event::{CommentKind, LimitReason, LogEvent, ReleasedVia};
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::prompt::comment;
 use the_loop_core::tokens::{is_raised, over};
@@ -176,7 +176,7 @@ impl Engine {
                 (Some(item.clone()), comment::parked(&words, resume, item))
             }
         };
-        let told = self.tell(item, &text).is_ok();
+        let told = self.tell(item, CommentKind::Parked, &text).is_ok();
         if told {
             let _ = inbox.parked_told(scope, now);
         }

@@ -1,9 +1,8 @@
-//! What is written back on tickets of the embedded tracker (IN-56 to IN-58). Best effort, after the
-//! effect, never deciding an outcome.
+//! What is written back on tickets (IN-56 to IN-58). Best effort, after the effect, never deciding an outcome.
 
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{Delivery, Effect, Ending, Ingress};
-use the_loop_core::event::{AutoclosedReason, LogEvent, ReactionState};
+use the_loop_core::event::{AutoclosedReason, CommentKind, LogEvent, ReactionState};
 use the_loop_core::guard::AuthorizedUsers;
 use the_loop_core::ids::{TmuxTarget, WorkItemRef};
 use the_loop_core::prompt::comment;
@@ -11,15 +10,33 @@ use the_loop_core::record::{SessionRecord, TicketChange};
 
 use super::Engine;
 use super::item::{Gathered, Job};
+use super::write_back::Write;
+use crate::tracker::github::client::ReactionPlace;
 
 /// The author of entries that the program writes.
 pub const OWN_ACTOR: &str = "the-loop";
 
 impl Engine {
-    /// Puts a comment of ours on the ticket. Items of other trackers are not written to by this version.
-    pub(super) fn tell(&self, item: &WorkItemRef, text: &str) -> Result<(), String> {
+    /// Puts a comment of ours on the ticket. One of the embedded tracker stands when this returns; one of GitHub
+    /// waits to be written.
+    pub(super) fn tell(
+        &self,
+        item: &WorkItemRef,
+        kind: CommentKind,
+        text: &str,
+    ) -> Result<(), String> {
         if !item.is_local() {
-            return Err("this version writes to no other tracker than the embedded one".to_owned());
+            let taken = self.write(Write::Comment {
+                item: item.clone(),
+                kind,
+                text: comment::sign(text),
+                announces: None,
+            })?;
+            return if taken {
+                Ok(())
+            } else {
+                Err("there is no credential for its host".to_owned())
+            };
         }
         let entry = self.0.tickets.comment(OWN_ACTOR, &comment::sign(text));
         self.0
@@ -41,25 +58,36 @@ impl Engine {
         record: &SessionRecord,
         target: &TmuxTarget,
     ) {
-        if !gathered.settings.routing.announce.enabled || !gathered.item.is_local() {
+        if !gathered.settings.routing.announce.enabled {
             return;
         }
         let socket = record.tmux_socket.as_deref().unwrap_or_default();
         let work_item = gathered.item.clone();
         let tmux_target = target.to_string();
-        match self.tell(
-            &gathered.item,
-            &comment::announcement(&record.harness, target, socket),
-        ) {
-            Ok(()) => self.emit(LogEvent::SessionAnnounced {
-                work_item,
-                tmux_target,
-            }),
-            Err(error) => self.emit(LogEvent::SessionAnnounceFailed {
+        let text = comment::announcement(&record.harness, target, socket);
+        let told = if work_item.is_local() {
+            self.tell(&work_item, CommentKind::Announcement, &text)
+                .map(|()| {
+                    self.emit(LogEvent::SessionAnnounced {
+                        work_item: work_item.clone(),
+                        tmux_target: tmux_target.clone(),
+                    });
+                })
+        } else {
+            self.write(Write::Comment {
+                item: work_item.clone(),
+                kind: CommentKind::Announcement,
+                text,
+                announces: Some(tmux_target.clone()),
+            })
+            .map(drop)
+        };
+        if let Err(error) = told {
+            self.emit(LogEvent::SessionAnnounceFailed {
                 work_item,
                 tmux_target,
                 error,
-            }),
+            });
         }
     }
 
@@ -82,12 +110,24 @@ impl Engine {
         ) else {
             return;
         };
-        if !job.item.is_local() {
-            return;
-        }
-        let work_item = Some(job.item.clone());
+        // It goes to what was said, whichever session heard it.
+        let item = job.delivery.item.clone();
         let content = content.clone();
-        match self.0.tickets.add_reaction(&job.item, &target, &content) {
+        let done = if item.is_local() {
+            let added = self.0.tickets.add_reaction(&item, &target, &content);
+            added.map_err(|e| e.to_string())
+        } else {
+            let write = Write::Reaction {
+                item: item.clone(),
+                state,
+                content: content.clone(),
+                target: target.clone(),
+                place: ReactionPlace::of(&job.delivery),
+            };
+            self.write(write).map(|_| false)
+        };
+        let work_item = Some(item);
+        match done {
             Ok(true) => self.emit(LogEvent::ReactionAdded {
                 work_item,
                 state,
@@ -95,12 +135,12 @@ impl Engine {
                 target,
             }),
             Ok(false) => {}
-            Err(e) => self.emit(LogEvent::ReactionFailed {
+            Err(error) => self.emit(LogEvent::ReactionFailed {
                 work_item,
                 state,
                 content,
                 target,
-                error: e.to_string(),
+                error,
             }),
         }
     }

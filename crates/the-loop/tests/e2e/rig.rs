@@ -36,6 +36,8 @@ pub struct Wish<'a> {
     pub tmux: &'a str,
     /// More of `routing`: lines that begin with two blanks.
     pub routing: &'a str,
+    /// More of `integrations.github`, each with a comma before it.
+    pub github: &'a str,
     /// More of the configuration.
     pub more: &'a str,
 }
@@ -71,12 +73,13 @@ impl Rig {
              confirmTimeoutSeconds: 2, harnessKillGraceSeconds: 1{tmux}}}\n{routing}  \
              limits: {{minFreeMemoryMb: 0, minFreeDiskMb: 0, maxDeliveriesPerItemPerHour: 0, \
              maxDeliveriesPerItemPerDay: 0}}\n\
-             integrations: {{github: {{cloneUrls: {{github.com: 'file://{dir}/{{owner}}/{{repo}}.git'}}}}}}\n\
+             integrations: {{github: {{cloneUrls: {{github.com: 'file://{dir}/{{owner}}/{{repo}}.git'}}{github}}}}}\n\
              webhooks: {{ghWebhook: {{enabled: true, port: {port}, secretFile: secret}}}}\n{more}",
             work = self.path("work").display(),
             socket = self.socket,
             tmux = wish.tmux,
             routing = wish.routing,
+            github = wish.github,
             dir = self.dir.path().display(),
             port = self.port,
             more = wish.more,

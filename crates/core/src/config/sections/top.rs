@@ -66,7 +66,15 @@ section! {
 section! {
     /// `integrations.github`.
     GithubIntegration {
-        /// Further GitHub hosts whose payloads are accepted, each an empty mapping.
+        /// Address of the API: https, or http on loopback.
+        api_url: String = "https://api.github.com".to_owned(), Kind::Text(shape::API_URL), Start;
+        /// File whose first line is the token; wins over `tokenEnv`.
+        token_file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, Yes;
+        /// Variables that may hold the token; the first one that is set and not empty counts.
+        token_env: Vec<String> = vec!["GITHUB_TOKEN".to_owned(), "GH_TOKEN".to_owned()], Kind::List(shape::VARIABLE), Start;
+        /// GitHub's own program.
+        cli: GithubCli = GithubCli::default(), Kind::Section(GithubCli::keys), Yes;
+        /// Further GitHub hosts whose payloads are accepted and that are written to.
         hosts: BTreeMap<String, GithubHost> = BTreeMap::new(), Kind::Map { name: "host", keys: shape::HOST, value: Entry::Section(GithubHost::keys), max: 100 }, Start;
         /// From where repositories are cloned instead of the host itself: `HOST` or `HOST/OWNER/REPO` to a git URL in which `{owner}` and `{repo}` are filled in, such as `file:///srv/mirror/{owner}/{repo}.git`. The entry of one repository wins over its host's.
         clone_urls: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "from", keys: shape::HOST_OR_REPO, value: Entry::Text(shape::CLONE_URL), max: 1000 }, New;
@@ -74,8 +82,22 @@ section! {
 }
 
 section! {
+    /// `integrations.github.cli`.
+    GithubCli {
+        /// The program that is asked for a token (`gh auth token`) where no other source has one; `""` asks nobody.
+        binary: String = "gh".to_owned(), Kind::Text(shape::WORD_OR_NONE), Yes;
+    }
+}
+
+section! {
     /// `integrations.github.hosts.<host>`.
     GithubHost {
+        /// Address of the API; `https://<host>/api/v3` when unset, `https://api.<host>` for a tenant of ghe.com.
+        api_url: String = String::new(), Kind::Text(shape::API_URL_OR_NONE), Start;
+        /// File whose first line is the token; wins over `tokenEnv`.
+        token_file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, Yes;
+        /// Variables that may hold the token; the first one that is set and not empty counts.
+        token_env: Vec<String> = vec!["GH_ENTERPRISE_TOKEN".to_owned(), "GITHUB_ENTERPRISE_TOKEN".to_owned()], Kind::List(shape::VARIABLE), Start;
     }
 }
 
@@ -89,6 +111,30 @@ impl GithubIntegration {
         };
         let (_, template) = entry(&exact).or_else(|| entry(host))?;
         Some(template.replace("{owner}", owner).replace("{repo}", repo))
+    }
+
+    /// The entry of a further host.
+    pub fn host(&self, host: &str) -> Option<&GithubHost> {
+        let mut hosts = self.hosts.iter();
+        let found = hosts.find(|(known, _)| known.eq_ignore_ascii_case(host));
+        found.map(|(_, entry)| entry)
+    }
+
+    /// Address of a host's API, without a slash at its end; `None` for a host that is not configured, to
+    /// which nothing is ever sent (IN-13).
+    pub fn api_of(&self, host: &str) -> Option<String> {
+        let host = host.to_ascii_lowercase();
+        let address = if host == crate::ids::DEFAULT_HOST {
+            self.api_url.clone()
+        } else {
+            let entry = self.host(&host)?;
+            match (&*entry.api_url, host.strip_suffix(".ghe.com")) {
+                ("", Some(_)) => format!("https://api.{host}"),
+                ("", None) => format!("https://{host}/api/v3"),
+                (configured, _) => configured.to_owned(),
+            }
+        };
+        Some(address.trim_end_matches('/').to_owned())
     }
 
     /// Are payloads of this host accepted?

@@ -9,10 +9,10 @@ use the_loop_core::record::TicketChange;
 use super::report::ItemReport;
 use crate::ops::desk::Desk;
 use crate::store::inbox::Inbox;
+use crate::tracker::github::client::{Github, WriteError};
 use crate::tracker::local::OWN_ACTOR;
 
-/// Says on the ticket what was asked for in a shell (IN-58). `wanted`: `None` is "where this version
-/// can", which is on tickets of the embedded tracker.
+/// Says on the ticket what was asked for in a shell (IN-58). `wanted`: `None` is "where it can be done".
 pub fn echo(
     desk: &Desk,
     inbox: &Inbox,
@@ -23,7 +23,7 @@ pub fn echo(
 ) {
     report.commented = Some(false);
     let item = report.item.clone();
-    if wanted == Some(false) || (wanted.is_none() && !item.is_local()) {
+    if wanted == Some(false) {
         return;
     }
     let keywords = Keywords::configured(&desk.settings().routing.control);
@@ -45,7 +45,9 @@ pub fn echo(
                 },
             );
         }
-        Err(error) => {
+        // Nobody asked for it, and nothing is ever written there.
+        Err(Unsaid::NoCredential(_)) if wanted.is_none() => {}
+        Err(Unsaid::NoCredential(error) | Unsaid::Failed(error)) => {
             report.aside(format!(
                 "note: {item}: could not comment on the ticket: {error}"
             ));
@@ -61,16 +63,31 @@ pub fn echo(
     }
 }
 
-fn post(desk: &Desk, inbox: &Inbox, item: &WorkItemRef, text: &str) -> Result<(), String> {
+/// Why a comment was not made.
+enum Unsaid {
+    NoCredential(String),
+    Failed(String),
+}
+
+fn post(desk: &Desk, inbox: &Inbox, item: &WorkItemRef, text: &str) -> Result<(), Unsaid> {
+    let failed = |error: &dyn std::error::Error| Unsaid::Failed(error.to_string());
     if !item.is_local() {
-        return Err("this version writes to no other tracker than the embedded one".to_owned());
+        let client = Github::new(&desk.world);
+        let posted = client.comment(desk.settings(), item, text);
+        let posted = posted.map_err(|error| match error {
+            WriteError::NoToken(why) => Unsaid::NoCredential(why.to_string()),
+            other => failed(&other),
+        })?;
+        return inbox
+            .add_own_comment(item, &posted.node_id)
+            .map_err(|e| failed(&e));
     }
     let tracker = desk.tickets();
     let entry = tracker.comment(OWN_ACTOR, text);
     inbox
         .add_own_comment(item, &entry.id)
-        .map_err(|e| e.to_string())?;
+        .map_err(|e| failed(&e))?;
     let change = TicketChange::Entry(entry);
-    tracker.apply(item, &change).map_err(|e| e.to_string())?;
+    tracker.apply(item, &change).map_err(|e| failed(&e))?;
     Ok(())
 }

@@ -1,0 +1,125 @@
+//! GitHub's REST interface as far as it is written to: real HTTP on loopback, and a list of what was asked.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+/// The token that it takes.
+pub const TOKEN: &str = "ghp_hubhubhubhubhub";
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Method and path.
+    pub what: String,
+    pub body: Value,
+    pub authorization: String,
+    pub version: String,
+}
+
+#[derive(Default)]
+struct State {
+    asked: Vec<Asked>,
+    /// What the next calls are answered instead: status and further header lines.
+    answers: VecDeque<(u16, &'static str)>,
+}
+
+/// The double. It ends with the process that runs the test.
+pub struct Hub {
+    pub port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+impl Hub {
+    pub fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let _ = serve(&shared, stream);
+            }
+        });
+        Self { port, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Answers the next call so.
+    pub fn answers(&self, status: u16, headers: &'static str) {
+        self.state().answers.push_back((status, headers));
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state().asked.clone()
+    }
+
+    /// The bodies of the comments on an item of the repository.
+    pub fn comments(&self, number: u64) -> Vec<String> {
+        let path = format!("POST /repos/octo/repo/issues/{number}/comments");
+        let all = self.asked().into_iter().filter(|asked| asked.what == path);
+        all.map(|asked| asked.body["body"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Where reactions of this content were put.
+    pub fn reactions(&self, content: &str) -> Vec<String> {
+        let all = self.asked().into_iter();
+        all.filter(|asked| asked.body["content"] == content)
+            .map(|asked| asked.what)
+            .collect()
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(state: &Mutex<State>, mut stream: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let (mut length, mut authorization, mut version) = (0, String::new(), String::new());
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim().split_once(':') else {
+            break;
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().unwrap(),
+            "authorization" => value.trim().clone_into(&mut authorization),
+            "x-github-api-version" => value.trim().clone_into(&mut version),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let what = first.rsplit_once(' ').unwrap().0.to_owned();
+    let (status, headers, id) = {
+        let mut state = lock(state);
+        let known = authorization == format!("Bearer {TOKEN}");
+        state.asked.push(Asked {
+            what,
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+            authorization,
+            version,
+        });
+        let answer = state.answers.pop_front();
+        let (status, headers) = answer.unwrap_or((if known { 201 } else { 401 }, ""));
+        (status, headers, state.asked.len())
+    };
+    let text = json!({"id": id, "node_id": format!("IC_hub{id}")}).to_string();
+    write!(
+        stream,
+        "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n{headers}\r\n{text}",
+        text.len()
+    )
+}
