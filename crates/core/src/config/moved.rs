@@ -51,7 +51,7 @@ pub const RETIRED: &[Retired] = &[
 /// The row of a key that is gone; `ghBinary` is so in every section.
 pub fn retired(path: &str, name: &str) -> Option<(&'static str, &'static str)> {
     if name == "ghBinary" {
-        return Some(("the gh program is not configured there", "remove the line"));
+        return Some(("it is integrations.github.cli.binary now", "move it there"));
     }
     let row = RETIRED.iter().find(|row| row.path == path)?;
     Some((row.became, row.hint))

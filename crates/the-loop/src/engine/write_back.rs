@@ -71,6 +71,18 @@ struct State {
     without_token: HashMap<String, Timestamp>,
 }
 
+/// A defect in the thread that writes costs one write: the next one begins another thread.
+struct EndsWithPanic<'a>(&'a WriteBack);
+
+impl Drop for EndsWithPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.state).is_running = false;
+            self.0.done.notify_all();
+        }
+    }
+}
+
 impl Write {
     fn item(&self) -> &WorkItemRef {
         match self {
@@ -143,6 +155,7 @@ impl Engine {
     }
 
     fn write_all(&self) {
+        let _ended = EndsWithPanic(&self.0.write_back);
         let client = Github::new(self.world());
         loop {
             let (write, last) = {

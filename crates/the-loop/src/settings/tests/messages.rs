@@ -234,8 +234,8 @@ fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
     );
     only(
         "routing: {reactions: {ghBinary: gh}}",
-        "F:1:23: `routing.reactions.ghBinary` is no longer a key: the gh program is not configured there \
-         (remove the line)",
+        "F:1:23: `routing.reactions.ghBinary` is no longer a key: it is integrations.github.cli.binary now \
+         (move it there)",
     );
     only(
         "webhooks:\n  ghWebhook:\n    routing: {enabled: true}\n",
@@ -263,7 +263,7 @@ fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
         "polling: {enabled: true}",
         "polling: {sources: [{provider: github}]}",
         "routing: {tmux: {sessionPerPr: always}}",
-        "integrations: {github: {hosts: {ghe.corp.example: {apiUrl: x}}}}",
+        "integrations: {github: {hosts: {ghe.corp.example: {caFile: x}}}}",
         "notifications:",
     ] {
         let lines = problems(text);
