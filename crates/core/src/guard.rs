@@ -1,8 +1,8 @@
 //! May this actor cause this (IN-22, IN-23), and what does an authorised delivery do by the state of
 //! its item (IN-27)?
 //!
-//! Facts that only the tracker's account can tell (IN-24, IN-25) are not asked in this version, which
-//! holds no account at a tracker; comments the-loop wrote are known by their mark or their recorded id.
+//! Comments the-loop wrote are known by their mark or their recorded id. What the account behind the
+//! credential does (IN-24, IN-25) is judged where the item's session is known.
 
 mod admit;
 #[cfg(test)]
@@ -139,8 +139,8 @@ fn judge_stranger(actor: &Actor, text: Option<&Text>, list: &AuthorizedUsers) ->
     }
 }
 
-/// By id where both have one, else by login.
-fn is_same(a: &Actor, b: &Actor) -> bool {
+/// Are these the same account? By id where both have one, else by login.
+pub fn is_same(a: &Actor, b: &Actor) -> bool {
     match (a.id, b.id) {
         (Some(a), Some(b)) => a == b,
         (Some(_), None) | (None, Some(_) | None) => a.login.eq_ignore_ascii_case(&b.login),

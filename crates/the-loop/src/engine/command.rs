@@ -30,6 +30,13 @@ impl Engine {
         let verb = matches!(row.delivery.effect, Effect::Start { .. });
         let via = if verb { Via::Verb } else { Via::Comment };
         let state = self.item_state(gathered, &row.delivery);
+        // An agent does not lift its own brake (DI-52).
+        let strict = gathered.settings.routing.limits.strict_self_control;
+        let releases = command == Command::Resume && state.parked;
+        if strict && releases && self.is_suspect(gathered, &row.delivery) {
+            let reason = ControlRejectReason::SelfControl;
+            return self.reject(held, gathered, row, command, reason);
+        }
         match plan(command, state, via) {
             CommandPlan::Rejected(ControlRejectReason::NothingToResume)
                 if self.is_half_resumed(gathered, row) || self.lift_bar(gathered) =>

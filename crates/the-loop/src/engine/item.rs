@@ -204,7 +204,8 @@ impl Engine {
         }
         let bound = self.bind_pull(held, gathered, &row.delivery);
         let gathered = bound.as_ref().unwrap_or(gathered);
-        if self.is_own_push(gathered, &row.delivery) {
+        if self.is_own_push(gathered, &row.delivery) || self.is_own_action(gathered, &row.delivery)
+        {
             let reason = RoutingDropReason::OwnAction;
             self.tell_refused(&row.delivery, reason);
             let change = OutcomeChange::to(State::Dropped).reason(reason.as_str());

@@ -41,6 +41,7 @@ mod launch;
 mod learn;
 mod left_behind;
 mod limits;
+mod own_account;
 mod parking;
 mod perform;
 mod prompt;
@@ -145,6 +146,7 @@ struct Shared {
     server_gone: Mutex<bool>,
     drift: Mutex<drift::Drift>,
     write_back: write_back::WriteBack,
+    accounts: own_account::OwnAccounts,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -185,6 +187,7 @@ impl Engine {
             server_gone: Mutex::default(),
             drift: Mutex::default(),
             write_back: write_back::WriteBack::default(),
+            accounts: own_account::OwnAccounts::default(),
             parts,
         }))
     }
@@ -192,6 +195,7 @@ impl Engine {
     /// Runs until [`Engine::stop`]: brings back what the last run left, then works what comes.
     pub fn run(&self) {
         self.recover();
+        self.ask_accounts();
         let mut next_tick = Instant::now();
         while !self.is_stopping() {
             let ticked = Instant::now() >= next_tick;

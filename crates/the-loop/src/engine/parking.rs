@@ -11,6 +11,7 @@ use the_loop_core::tokens::{is_raised, over};
 
 use super::Engine;
 use super::item::Gathered;
+use super::own_account::SELF_ANSWERS_MAX;
 use crate::store::inbox::{Parked, Scope};
 
 /// A limit that was reached.
@@ -20,6 +21,18 @@ pub(super) struct Reached {
     reason: LimitReason,
     limit: u64,
     value: u64,
+}
+
+impl Reached {
+    /// The agent answers itself (IN-25).
+    pub(super) fn self_conversation(item: &WorkItemRef) -> Self {
+        Self {
+            scope: Scope::Item(item.clone()),
+            reason: LimitReason::SelfConversation,
+            limit: SELF_ANSWERS_MAX as u64,
+            value: SELF_ANSWERS_MAX as u64,
+        }
+    }
 }
 
 /// A limit in words, for people.

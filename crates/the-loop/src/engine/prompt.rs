@@ -9,6 +9,7 @@ use the_loop_core::session::SessionStatus;
 use super::Engine;
 use super::close::CloseWish;
 use super::item::{Gathered, Job, Progress};
+use super::parking::Reached;
 use super::perform::Performer;
 use crate::store::inbox::OutcomeChange;
 use crate::store::lock::ItemLock;
@@ -115,6 +116,15 @@ impl Engine {
             self.park(&gathered.item, &gathered.settings, &reached);
             return self.hold(held, gathered, row, HoldReason::Parked);
         }
+        let suspect = self.is_suspect(gathered, &row.delivery);
+        if suspect && row.reason.is_none() && self.answers_itself(gathered) {
+            self.park(
+                &gathered.item,
+                &gathered.settings,
+                &Reached::self_conversation(&gathered.item),
+            );
+            return self.hold(held, gathered, row, HoldReason::Parked);
+        }
         let mut gathered = gathered.clone();
         self.learn_late(held, &mut gathered);
         let mut performer = Performer::new(self, held, gathered.clone(), Some(row.clone()));
@@ -134,7 +144,7 @@ impl Engine {
                 gh_event: row.delivery.event.clone(),
                 delivery_id: row.delivery.delivery_id.clone(),
                 spawn: facts.known == Known::Nobody,
-                suspect_self: None,
+                suspect_self: suspect.then_some(true),
             });
             self.react(row, ReactionState::Started);
         }

@@ -10,12 +10,18 @@ const MARK: &str = "<!-- the-loop:agent-comment -->";
 
 /// A machine that writes to a double of GitHub with this token.
 fn rig(hub: &Hub, token: &str) -> Rig {
+    rig_with(hub, token, "")
+}
+
+/// The same, with these lines of the agents' environment.
+fn rig_with(hub: &Hub, token: &str, env: &str) -> Rig {
     let github = format!(
         ", apiUrl: 'http://127.0.0.1:{}', tokenFile: token, cli: {{binary: ''}}",
         hub.port
     );
     let rig = Rig::with(&Wish {
         github: &github,
+        env,
         ..Wish::default()
     });
     rig.write("home/.the-loop/token", &format!("{token}\n"));
@@ -183,4 +189,61 @@ fn in58_a_verb_says_on_the_ticket_what_was_asked_for() {
     assert!(echo.ends_with(MARK), "{echo}");
     rig.ok(&["sessions", "resume", "github:octo/repo#1", "--no-comment"]);
     assert_eq!(hub.comments(1).len(), 2);
+}
+
+/// Waits until the daemon knows whose its token is.
+fn knows_account(rig: &Rig) {
+    rig.until("the account", || {
+        let inbox = rusqlite::Connection::open(rig.root("local/inbox.db")).ok()?;
+        let sql = "SELECT value FROM meta WHERE key = 'account/github.com'";
+        inbox.query_row(sql, (), |row| row.get::<_, String>(0)).ok()
+    });
+}
+
+#[test]
+fn in22_in24_what_the_own_account_does_without_words_is_not_told() {
+    let hub = Hub::of(MAINTAINER);
+    let rig = rig(&hub, TOKEN);
+    knows_account(&rig);
+    rig.start(1);
+    let words = ("feature", "Closes #1");
+    let own_action = |id: &str| {
+        let dropped = rig.event("routing.dropped", |e| e["delivery_id"] == id);
+        assert_eq!(dropped["reason"], "own-action", "{dropped}");
+    };
+    own_action(&rig.accepted("pull_request", &pull("opened", 30, MAINTAINER, words)));
+    own_action(&rig.accepted("pull_request", &pull("synchronize", 30, MAINTAINER, words)));
+    // It belongs to the session all the same, and people's words do reach it.
+    assert_eq!(rig.events("session.pr_linked").len(), 1);
+    rig.confirmed(&rig.say(1, "words of a person"));
+    // Another start remembers it without an answer.
+    rig.kill();
+    rig.write("home/.the-loop/token", "revoked\n");
+    rig.up();
+    let again = pull("reopened", 30, MAINTAINER, words);
+    own_action(&rig.accepted("pull_request", &again));
+}
+
+#[test]
+fn in25_di52_an_agent_that_may_answer_itself_is_stopped_and_does_not_release_itself() {
+    let hub = Hub::of(MAINTAINER);
+    let rig = rig_with(&hub, TOKEN, "THE_LOOP_DEMO_BUSY_MS=600000\n");
+    knows_account(&rig);
+    rig.start(1);
+    for n in 1..5 {
+        let id = rig.say(1, &format!("maybe its own words {n}"));
+        rig.confirmed(&id);
+        let queued = rig.event("dispatch.queued", |e| e["delivery_id"] == id.as_str());
+        assert_eq!(queued["suspect_self"], true, "{queued}");
+    }
+    let fifth = rig.say(1, "and once more");
+    let parked = rig.event("limit.parked", |_| true);
+    assert_eq!(parked["reason"], "self-conversation", "{parked}");
+    rig.event("delivery.held", |e| e["delivery_id"] == fifth.as_str());
+    let order = rig.say(1, "the-loop resume");
+    let refused = rig.event("control.rejected", |e| e["delivery_id"] == order.as_str());
+    assert_eq!(refused["reason"], "self-control");
+    // A shell may release it.
+    rig.ok(&["sessions", "resume", "github:octo/repo#1", "--no-comment"]);
+    rig.confirmed(&fifth);
 }

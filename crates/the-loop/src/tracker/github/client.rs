@@ -8,10 +8,11 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use the_loop_core::config::Settings;
-use the_loop_core::delivery::Delivery;
+use the_loop_core::delivery::{Actor, Delivery};
 use the_loop_core::ids::WorkItemRef;
-use ureq::Agent;
+use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body, RequestBuilder};
 
 use super::credential::{self, NoToken};
 use crate::world::World;
@@ -184,6 +185,20 @@ impl Github {
             .map(drop)
     }
 
+    /// Whose the credential of a host is (IN-24).
+    pub fn account(&self, settings: &Settings, host: &str) -> Result<Actor, WriteError> {
+        let (url, token) = self.call(settings, host, "user")?;
+        let answer = prepared(self.agent.get(&url), &token).call();
+        let account = judged(answer.map_err(fault)?)?;
+        let login = account.get("login").and_then(Value::as_str);
+        let is_bot = account.get("type").and_then(Value::as_str) == Some("Bot");
+        Ok(Actor {
+            login: login.ok_or(WriteError::Malformed)?.to_owned(),
+            id: account.get("id").and_then(Value::as_u64),
+            bot: is_bot,
+        })
+    }
+
     /// `path` is below the item's repository and made of our words and numbers.
     fn post(
         &self,
@@ -192,35 +207,51 @@ impl Github {
         path: &str,
         body: &Value,
     ) -> Result<Value, WriteError> {
-        let host = &item.repo().host;
-        let api = settings.integrations.github.api_of(host);
-        let api = api.ok_or_else(|| WriteError::UnknownHost(host.clone()))?;
-        let token = credential::token(&self.world, settings, host)?;
-        let url = format!("{api}/repos/{}/{path}", item.repo().full_name());
-        let answer = self
-            .agent
-            .post(&url)
-            .header("Accept", "application/vnd.github+json")
-            .header("X-GitHub-Api-Version", API_VERSION)
-            .header("Authorization", bearer(&token))
-            .send_json(body);
-        let mut answer = answer.map_err(fault)?;
-        let status = answer.status().as_u16();
-        let wait = wait_of(answer.headers());
-        match status {
-            200..=299 => {}
-            429 => return Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
-            403 if wait.is_some() => return Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
-            401 | 403 => return Err(WriteError::Refused(status)),
-            404 | 410 => return Err(WriteError::NotFound),
-            _ => return Err(WriteError::Status(status)),
-        }
-        let mut bytes = Vec::new();
-        let reader = answer.body_mut().as_reader();
-        let read = reader.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
-        read.map_err(|e| WriteError::NoAnswer(e.kind().to_string()))?;
-        serde_json::from_slice(&bytes).map_err(|_| WriteError::Malformed)
+        let repo = item.repo();
+        let below = format!("repos/{}/{path}", repo.full_name());
+        let (url, token) = self.call(settings, &repo.host, &below)?;
+        let answer = prepared(self.agent.post(&url), &token).send_json(body);
+        judged(answer.map_err(fault)?)
     }
+
+    /// Address and token of a call to a configured host.
+    fn call(
+        &self,
+        settings: &Settings,
+        host: &str,
+        path: &str,
+    ) -> Result<(String, SecretString), WriteError> {
+        let api = settings.integrations.github.api_of(host);
+        let api = api.ok_or_else(|| WriteError::UnknownHost(host.to_owned()))?;
+        let token = credential::token(&self.world, settings, host)?;
+        Ok((format!("{api}/{path}"), token))
+    }
+}
+
+fn prepared<B>(request: RequestBuilder<B>, token: &SecretString) -> RequestBuilder<B> {
+    request
+        .header("Accept", "application/vnd.github+json")
+        .header("X-GitHub-Api-Version", API_VERSION)
+        .header("Authorization", bearer(token))
+}
+
+/// What an answer says, or why it says nothing.
+fn judged(mut answer: Response<Body>) -> Result<Value, WriteError> {
+    let status = answer.status().as_u16();
+    let wait = wait_of(answer.headers());
+    match status {
+        200..=299 => {}
+        429 => return Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
+        403 if wait.is_some() => return Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
+        401 | 403 => return Err(WriteError::Refused(status)),
+        404 | 410 => return Err(WriteError::NotFound),
+        _ => return Err(WriteError::Status(status)),
+    }
+    let mut bytes = Vec::new();
+    let reader = answer.body_mut().as_reader();
+    let read = reader.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|e| WriteError::NoAnswer(e.kind().to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|_| WriteError::Malformed)
 }
 
 /// How long to wait where an answer does not say.
