@@ -79,7 +79,7 @@ impl Engine {
                     lock(&self.0.accounts.known).insert(host.clone(), account);
                 }
                 Err(error) => {
-                    tracing::info!(%host, %error, "whose the credential is stays unknown")
+                    tracing::info!(%host, %error, "whose the credential is stays unknown");
                 }
             }
         }
