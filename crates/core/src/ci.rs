@@ -35,6 +35,25 @@ pub struct CheckResult {
     /// The pull requests whose head it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pulls: Vec<WorkItemRef>,
+    /// The try of a workflow that it is the end of; its jobs have logs (IN-33).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunTry>,
+}
+
+/// One try of a workflow run, by the provider's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTry {
+    /// The run.
+    pub id: u64,
+    /// Which try of it, from 1.
+    pub attempt: u64,
+}
+
+impl CheckResult {
+    /// Has somebody to look at it?
+    pub fn is_failing(&self) -> bool {
+        outcome(&self.conclusion) == Some(Outcome::Failing)
+    }
 }
 
 /// What an end says (IN-28).

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::answers::Answers;
 use crate::ci::CheckResult;
 use crate::ids::WorkItemRef;
 use crate::time::Timestamp;
@@ -115,6 +116,10 @@ pub struct PullFacts {
     /// The items that its body closes, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closes: Vec<WorkItemRef>,
+    /// Only its body was shown, as by a comment in its conversation: neither branch nor commits are known
+    /// (IN-18).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
 }
 
 /// What words are about: a place in the changed files.
@@ -258,6 +263,9 @@ pub struct Delivery {
     /// The place in the changed files that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// What the tracker answered when it was asked for more; `None` as long as nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Answers>,
     /// What it does.
     pub effect: Effect,
     /// The tracker entries it carries, applied to the ticket file again after a crash (ST-66).
@@ -296,6 +304,7 @@ impl Delivery {
             facts: ItemFacts::default(),
             pull: None,
             place: None,
+            asked: None,
             effect: Effect::Notice {
                 changed: Vec::new(),
             },
@@ -306,6 +315,20 @@ impl Delivery {
     /// Is it such a notice, and not one about the ticket? Only a verb of ours makes one.
     pub fn tells_of_environment(&self) -> bool {
         self.ingress == Ingress::Cli && self.event == ENVIRONMENT_EVENT
+    }
+
+    /// All that is known of the pull request that it is about: what it shows itself, else what was answered,
+    /// else the part that it shows.
+    pub fn pull_facts(&self) -> Option<&PullFacts> {
+        let shown = self.pull.as_ref();
+        let answered = || {
+            let answers = self.asked.as_ref()?;
+            Some(&answers.pull(&self.item)?.facts)
+        };
+        shown
+            .filter(|pull| !pull.is_partial)
+            .or_else(answered)
+            .or(shown)
     }
 
     /// Does it say that the branch of a pull request has new commits?

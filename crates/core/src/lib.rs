@@ -10,6 +10,7 @@ pub mod time;
 
 pub mod config;
 
+pub mod answers;
 pub mod ci;
 pub mod control;
 pub mod delivery;

@@ -6,8 +6,13 @@
 
 use std::time::Duration;
 
+mod questions;
+
+pub use questions::{doubtful_items, job_wanted, unknown_pulls};
+
 use crate::ci::CheckResult;
-use crate::delivery::{Delivery, Effect, PullFacts};
+use crate::delivery::{Actor, Delivery, Effect, PullFacts};
+use crate::guard::{AuthorizedUsers, is_same};
 use crate::ids::{DEFAULT_HOST, ItemKey, WorkItemRef};
 use crate::link::{LinkSource, branch_issue};
 
@@ -29,8 +34,10 @@ pub struct Facts<'a> {
     pub delivery: &'a Delivery,
     /// Every session that lives.
     pub owners: &'a [Owner],
-    /// The pull request's author is on the list, so that what it says of other items counts (IN-17).
-    pub trusts_author: bool,
+    /// Those who may say which item a pull request of theirs is for (IN-17).
+    pub authorized: &'a AuthorizedUsers,
+    /// The account behind the credential of the delivery's host, which may say so too.
+    pub own_account: Option<&'a Actor>,
     /// Its words are a command.
     pub is_command: bool,
 }
@@ -53,6 +60,8 @@ pub struct Routed {
     pub owner: Option<WorkItemRef>,
     /// Items that only a stranger's words name; they hear nothing of it (`routing.linkage_dropped`).
     pub untrusted: Vec<Named>,
+    /// Items that only a branch names and that are not there (`routing.linkage_dropped`, IN-19).
+    pub missing: Vec<Named>,
     /// A pull request of which only the number is known, and that belongs to no session (IN-18).
     pub is_incomplete: bool,
 }
@@ -60,34 +69,16 @@ pub struct Routed {
 /// Names the items of a delivery and chooses among them. Total, and never without a target.
 pub fn route(facts: &Facts<'_>) -> Routed {
     let delivery = facts.delivery;
-    let mut routed = Routed::default();
-    let mut named: Vec<Named> = Vec::new();
-    for (item, source) in names(facts) {
-        let trusted = facts.trusts_author || !comes_from_author(source);
-        let list = if trusted {
-            &mut named
-        } else {
-            &mut routed.untrusted
-        };
-        match list.iter_mut().find(|known| known.item.key() == item.key()) {
-            Some(known) => known.sources.push(source),
-            None => list.push(Named {
-                item,
-                sources: vec![source],
-            }),
-        }
-    }
-    routed
-        .untrusted
-        .retain(|doubted| !named.iter().any(|n| n.item.key() == doubted.item.key()));
-    let lives = |item: &WorkItemRef| facts.owners.iter().any(|o| o.item.key() == item.key());
-    let mut items = named.into_iter().map(|named| named.item);
-    let first = items.next();
-    let all: Vec<WorkItemRef> = first.iter().cloned().chain(items).collect();
-    let owners: Vec<WorkItemRef> = all.iter().filter(|item| lives(item)).cloned().collect();
+    let mut routed = named(facts);
+    let first = routed.targets.first().cloned();
+    let owners: Vec<WorkItemRef> = routed
+        .targets
+        .iter()
+        .filter(|item| facts.lives(item))
+        .cloned()
+        .collect();
     routed.owner = owners.first().cloned();
-    routed.is_incomplete =
-        delivery.facts.is_pull_request && delivery.pull.is_none() && owners.is_empty();
+    routed.is_incomplete = !unknown_pulls(facts).is_empty();
     routed.targets = match &delivery.effect {
         // What ended is that ticket and no other one (IN-26).
         Effect::Close { .. } => vec![delivery.item.clone()],
@@ -106,61 +97,179 @@ pub fn route(facts: &Facts<'_>) -> Routed {
     routed
 }
 
+/// All items that a delivery names, each once, as targets; and those that do not count.
+fn named(facts: &Facts<'_>) -> Routed {
+    let (named, untrusted) = grouped(facts);
+    let answers = facts.delivery.asked.as_ref();
+    let is_missing = |named: &Named| {
+        is_guess(named) && answers.is_some_and(|answers| answers.is_missing(&named.item))
+    };
+    let (missing, there): (Vec<_>, Vec<_>) = named.into_iter().partition(is_missing);
+    Routed {
+        targets: there.into_iter().map(|named| named.item).collect(),
+        untrusted,
+        missing,
+        ..Routed::default()
+    }
+}
+
+/// Each item once, with all that speaks for it; and those that only a stranger's words speak for.
+fn grouped(facts: &Facts<'_>) -> (Vec<Named>, Vec<Named>) {
+    let (mut named, mut untrusted): (Vec<Named>, Vec<Named>) = Default::default();
+    for Name {
+        item,
+        source,
+        counts,
+    } in names(facts)
+    {
+        let list = if counts { &mut named } else { &mut untrusted };
+        match list.iter_mut().find(|known| known.item.key() == item.key()) {
+            Some(known) => known.sources.push(source),
+            None => list.push(Named {
+                item,
+                sources: vec![source],
+            }),
+        }
+    }
+    let is_named = |doubted: &Named| named.iter().any(|n| n.item.key() == doubted.item.key());
+    untrusted.retain(|doubted| !is_named(doubted));
+    (named, untrusted)
+}
+
+/// Is the name of a branch all that speaks for an item (IN-19)?
+fn is_guess(named: &Named) -> bool {
+    named
+        .sources
+        .iter()
+        .all(|source| *source == LinkSource::Branch)
+}
+
+/// An item, as it is named once.
+struct Name {
+    item: WorkItemRef,
+    source: LinkSource,
+    /// Whoever says so may say so.
+    counts: bool,
+}
+
+impl Facts<'_> {
+    fn lives(&self, item: &WorkItemRef) -> bool {
+        self.owners
+            .iter()
+            .any(|owner| owner.item.key() == item.key())
+    }
+
+    /// May the author of a pull request say which items it is for (IN-17)?
+    fn trusts(&self, author: Option<&Actor>) -> bool {
+        author.is_some_and(|author| {
+            self.authorized.admits(author)
+                || self.own_account.is_some_and(|own| is_same(own, author))
+        })
+    }
+}
+
 /// The items in their order, with repeats (IN-14, IN-31).
-fn names(facts: &Facts<'_>) -> Vec<(WorkItemRef, LinkSource)> {
+fn names(facts: &Facts<'_>) -> Vec<Name> {
     let (delivery, item) = (facts.delivery, &facts.delivery.item);
     if let Effect::Check(check) = &delivery.effect {
         return names_of_check(facts, check);
     }
-    let mut names = Vec::new();
-    if delivery.pull.is_some() || delivery.facts.is_pull_request {
-        names.extend(recorded(facts, item, delivery.pull.as_ref()));
+    if delivery.pull.is_none() && !delivery.facts.is_pull_request {
+        return vec![entity(item)];
     }
-    if let Some(pull) = &delivery.pull {
+    let answered = delivery.asked.as_ref().and_then(|asked| asked.pull(item));
+    let author = delivery.facts.author.as_ref();
+    let author = author.or_else(|| answered.and_then(|seen| seen.author.as_ref()));
+    names_of_pull(facts, item, delivery.pull_facts(), author)
+}
+
+/// A pull request names the sessions that know it, what its branch and its body say, and itself.
+fn names_of_pull(
+    facts: &Facts<'_>,
+    item: &WorkItemRef,
+    pull: Option<&PullFacts>,
+    author: Option<&Actor>,
+) -> Vec<Name> {
+    let counts = facts.trusts(author);
+    let mut names = recorded(facts, item, pull);
+    if let Some(pull) = pull {
         let branch = pull.head_ref.as_deref().filter(|_| pull.is_own_branch);
-        let named = branch.and_then(|branch| of_branch(item, branch));
-        names.extend(named.map(|named| (named, LinkSource::Branch)));
+        let of_branch = branch.and_then(|branch| of_branch(item, branch));
         let closed = pull.closes.iter().cloned();
-        names.extend(closed.map(|closed| (closed, LinkSource::Keyword)));
-        names.retain(|(named, _)| named.key() != item.key());
+        let said = of_branch
+            .map(|item| (item, LinkSource::Branch))
+            .into_iter()
+            .chain(closed.map(|item| (item, LinkSource::Keyword)))
+            .filter(|(named, _)| named.key() != item.key());
+        names.extend(said.map(|(item, source)| Name {
+            item,
+            source,
+            counts,
+        }));
     }
-    names.push((item.clone(), LinkSource::Entity));
+    names.push(entity(item));
     names
 }
 
 /// A check speaks of its pull requests, and of the item that the branch of its commit names. Who pushes to
 /// a branch of the repository may write there, so that its name is nobody's mere word.
-fn names_of_check(facts: &Facts<'_>, check: &CheckResult) -> Vec<(WorkItemRef, LinkSource)> {
-    let head = PullFacts {
-        head_ref: check.head_branch.clone(),
-        is_own_branch: true,
-        ..PullFacts::default()
-    };
+fn names_of_check(facts: &Facts<'_>, check: &CheckResult) -> Vec<Name> {
+    let head = head_of(check);
     let mut names = Vec::new();
     for pull in &check.pulls {
-        names.extend(recorded(facts, pull, Some(&head)));
-        names.push((pull.clone(), LinkSource::Entity));
+        let answered = facts.delivery.asked.as_ref();
+        match answered.and_then(|answers| answers.pull(pull)) {
+            Some(seen) => {
+                let author = seen.author.as_ref();
+                names.extend(names_of_pull(facts, pull, Some(&seen.facts), author));
+            }
+            None => {
+                names.extend(recorded(facts, pull, Some(&head)));
+                names.push(entity(pull));
+            }
+        }
     }
     let item = &facts.delivery.item;
     let branch = check.head_branch.as_deref();
-    let of_branch = branch.and_then(|branch| of_branch(item, branch));
     names.extend(recorded(facts, item, Some(&head)));
-    names.extend(of_branch.map(|named| (named, LinkSource::Recorded)));
+    let of_branch = branch.and_then(|branch| of_branch(item, branch));
+    names.extend(of_branch.map(|item| Name {
+        item,
+        source: LinkSource::Branch,
+        counts: true,
+    }));
     names
 }
 
+/// The branch that was checked.
+fn head_of(check: &CheckResult) -> PullFacts {
+    PullFacts {
+        head_ref: check.head_branch.clone(),
+        is_own_branch: true,
+        ..PullFacts::default()
+    }
+}
+
+fn entity(item: &WorkItemRef) -> Name {
+    Name {
+        item: item.clone(),
+        source: LinkSource::Entity,
+        counts: true,
+    }
+}
+
 /// The sessions that list a pull request or have its branch.
-fn recorded(
-    facts: &Facts<'_>,
-    item: &WorkItemRef,
-    pull: Option<&PullFacts>,
-) -> Vec<(WorkItemRef, LinkSource)> {
+fn recorded(facts: &Facts<'_>, item: &WorkItemRef, pull: Option<&PullFacts>) -> Vec<Name> {
     let knows = |owner: &&Owner| {
         owner.pulls.contains(&item.key()) || pull.is_some_and(|p| has_branch(owner, item, p))
     };
     let known = facts.owners.iter().filter(knows);
     known
-        .map(|owner| (owner.item.clone(), LinkSource::Recorded))
+        .map(|owner| Name {
+            item: owner.item.clone(),
+            source: LinkSource::Recorded,
+            counts: true,
+        })
         .collect()
 }
 
@@ -175,14 +284,6 @@ fn has_branch(owner: &Owner, item: &WorkItemRef, pull: &PullFacts) -> bool {
         && pull.head_ref.is_some()
         && pull.head_ref == owner.branch
         && owner.item.repo().key() == item.repo().key()
-}
-
-/// Could anybody who opens a pull request have chosen this?
-fn comes_from_author(source: LinkSource) -> bool {
-    match source {
-        LinkSource::ClosingReference | LinkSource::Branch | LinkSource::Keyword => true,
-        LinkSource::Recorded | LinkSource::Entity => false,
-    }
 }
 
 /// May anything be done for this item? The embedded tracker's are ours; others need a known host.

@@ -30,7 +30,7 @@ impl StartFrom {
         let Some(delivery) = delivery.filter(|delivery| delivery.item.key() == item.key()) else {
             return Self::DefaultBranch;
         };
-        match &delivery.pull {
+        match delivery.pull_facts() {
             Some(pull) => match &pull.head_ref {
                 Some(head) if pull.is_own_branch => Self::PullHead(head.clone()),
                 Some(_) | None => Self::PullRef,

@@ -31,6 +31,7 @@ fn delivery(ingress: Ingress, effect: Effect, by: Option<Actor>) -> Delivery {
         received_at: at("2026-03-30T00:00:00Z"),
         pull: None,
         place: None,
+        asked: None,
         facts: ItemFacts::default(),
         effect,
         entries: vec![],

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::sanitize::strip_hidden;
+use crate::answers::FailedJob;
 use crate::ci::CheckResult;
 use crate::delivery::{Delivery, Effect};
 
@@ -86,7 +87,13 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
         Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Start { .. } => {
             about_item(delivery, &mut out);
         }
-        Effect::Check(check) => about_check(check, &delivery.event, &mut out),
+        Effect::Check(check) => {
+            about_check(check, &delivery.event, &mut out);
+            let answers = delivery.asked.as_ref();
+            if let Some(job) = answers.and_then(|answers| answers.job.as_ref()) {
+                about_job(job, &mut out);
+            }
+        }
         // A close is never told to an agent (IN-26).
         Effect::Close { .. } => {}
     }
@@ -111,6 +118,23 @@ fn about_check(check: &CheckResult, event: &str, out: &mut Fields) {
     out.text("head_sha", check.head_sha.as_deref(), NAME_CHARS_MAX);
     out.text("html_url", check.html_url.as_deref(), URL_CHARS_MAX);
     out.text("details_url", check.details_url.as_deref(), URL_CHARS_MAX);
+}
+
+/// The job that failed, with the end of its log.
+fn about_job(job: &FailedJob, out: &mut Fields) {
+    out.text("job", job.name.as_deref(), NAME_CHARS_MAX);
+    out.text("step", job.step.as_deref(), NAME_CHARS_MAX);
+    if let Some(why) = &job.unavailable {
+        out.put("log", format!("log unavailable: {why}").into());
+        return;
+    }
+    let mut shown: Vec<Value> = Vec::new();
+    for text in &job.log {
+        let (text, went) = strip_hidden(text);
+        out.hidden_text_removed |= went;
+        shown.push(line(&text));
+    }
+    out.put("log", shown.into());
 }
 
 /// The place in the changed files, with the last lines of what is shown of them.

@@ -46,6 +46,7 @@ fn delivery(item: &str, effect: Effect) -> Delivery {
         received_at: Timestamp::from_unix_ms(0),
         pull: None,
         place: None,
+        asked: None,
         facts: ItemFacts {
             title: Some("Parser drops the last line".to_owned()),
             closed: Some(false),

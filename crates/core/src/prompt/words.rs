@@ -2,7 +2,6 @@
 
 use super::comment::AGENT_COMMENT_MARK;
 use super::{Occasion, Telling};
-use crate::ci::{Outcome, outcome};
 use crate::config::InteractionMode;
 use crate::delivery::{Delivery, Effect};
 use crate::guard::AuthorizedUsers;
@@ -103,7 +102,11 @@ fn what_to_do(delivery: &Delivery) -> &'static str {
             "The ticket was edited. Read its title and description again, and go on by what they say \
              now."
         }
-        Effect::Check(check) if outcome(&check.conclusion) == Some(Outcome::Failing) => {
+        Effect::Check(check) if check.is_failing() && has_log(delivery) => {
+            "A check of your commits failed; it is named below, with the end of its log. Find out why, with that \
+             and the means you have, fix it, commit and push."
+        }
+        Effect::Check(check) if check.is_failing() => {
             "A check of your commits failed; it is named below. Find out why, with its page and the means you \
              have, fix it, commit and push."
         }
@@ -113,6 +116,12 @@ fn what_to_do(delivery: &Delivery) -> &'static str {
         Effect::Presence | Effect::Start { .. } => "Go on with this ticket.",
         Effect::Close { .. } => "The ticket was closed.",
     }
+}
+
+fn has_log(delivery: &Delivery) -> bool {
+    let answers = delivery.asked.as_ref();
+    let job = answers.and_then(|answers| answers.job.as_ref());
+    job.is_some_and(|job| job.unavailable.is_none())
 }
 
 fn how_to_read(item: &WorkItemRef) -> String {

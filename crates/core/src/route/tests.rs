@@ -1,4 +1,6 @@
 use super::*;
+use crate::answers::{Answers, PullSeen};
+use crate::ci::RunTry;
 use crate::delivery::{Actor, Ending, Ingress, ItemFacts, PullFacts, Text};
 use crate::time::Timestamp;
 
@@ -11,6 +13,14 @@ fn owner(text: &str, pulls: &[&str], branch: &str) -> Owner {
         item: item(text),
         pulls: pulls.iter().map(|pull| item(pull).key()).collect(),
         branch: Some(branch.to_owned()),
+    }
+}
+
+fn person(login: &str) -> Actor {
+    Actor {
+        login: login.to_owned(),
+        id: None,
+        bot: false,
     }
 }
 
@@ -27,7 +37,6 @@ fn words() -> Effect {
 
 /// Something about pull request 30 with this branch and these closing keywords.
 fn pull(branch: &str, closes: &[&str], effect: Effect) -> Delivery {
-    let login = "stranger".to_owned();
     Delivery {
         delivery_id: "d".to_owned(),
         content_key: "k".to_owned(),
@@ -36,13 +45,12 @@ fn pull(branch: &str, closes: &[&str], effect: Effect) -> Delivery {
         item: item("github:octo/repo#30"),
         event: "pull_request".to_owned(),
         action: None,
-        actor: Some(Actor {
-            login,
-            id: None,
-            bot: false,
-        }),
+        actor: Some(person("maintainer")),
         received_at: Timestamp::from_unix_ms(0),
-        facts: ItemFacts::default(),
+        facts: ItemFacts {
+            author: Some(person("author")),
+            ..ItemFacts::default()
+        },
         pull: Some(PullFacts {
             head_ref: Some(branch.to_owned()),
             is_own_branch: true,
@@ -50,6 +58,7 @@ fn pull(branch: &str, closes: &[&str], effect: Effect) -> Delivery {
             ..PullFacts::default()
         }),
         place: None,
+        asked: None,
         effect,
         entries: vec![],
     }
@@ -67,13 +76,23 @@ const NOBODY: Wish<'static> = Wish {
     is_command: false,
 };
 
-fn routed(delivery: &Delivery, wish: &Wish<'_>) -> Routed {
-    route(&Facts {
+fn with<T>(delivery: &Delivery, wish: &Wish<'_>, then: impl FnOnce(&Facts<'_>) -> T) -> T {
+    let authorized = AuthorizedUsers::new(if wish.trusts_author {
+        &["author"][..]
+    } else {
+        &[]
+    });
+    then(&Facts {
         delivery,
         owners: wish.owners,
-        trusts_author: wish.trusts_author,
+        authorized: &authorized,
+        own_account: None,
         is_command: wish.is_command,
     })
+}
+
+fn routed(delivery: &Delivery, wish: &Wish<'_>) -> Routed {
+    with(delivery, wish, route)
 }
 
 fn targets(delivery: &Delivery, wish: &Wish<'_>) -> Vec<String> {
@@ -209,6 +228,208 @@ fn in18_a_pull_request_known_by_number_is_incomplete_unless_a_session_knows_it()
     };
     assert!(!routed(&comment, &wish).is_incomplete);
     assert_eq!(targets(&comment, &wish), ["#15"]);
+}
+
+fn comment_on_pull(closes: &[&str]) -> Delivery {
+    let mut comment = pull("x", closes, words());
+    let shown = comment.pull.as_mut().unwrap();
+    shown.head_ref = None;
+    shown.is_own_branch = false;
+    shown.is_partial = true;
+    comment.facts.is_pull_request = true;
+    comment
+}
+
+fn seen(number: u64, author: &str, branch: &str, closes: &[&str]) -> PullSeen {
+    PullSeen {
+        item: item(&format!("github:octo/repo#{number}")),
+        author: Some(person(author)),
+        facts: PullFacts {
+            head_ref: Some(branch.to_owned()),
+            is_own_branch: true,
+            closes: closes.iter().map(|text| item(text)).collect(),
+            ..PullFacts::default()
+        },
+    }
+}
+
+fn failed_check(pulls: &[u64], branch: &str) -> Delivery {
+    let mut delivery = pull("x", &[], words());
+    delivery.item = item(&format!("github:octo/repo#{}", pulls[0]));
+    delivery.pull = None;
+    delivery.facts = ItemFacts::default();
+    delivery.effect = Effect::Check(CheckResult {
+        conclusion: "failure".to_owned(),
+        head_branch: Some(branch.to_owned()),
+        pulls: pulls
+            .iter()
+            .map(|n| item(&format!("github:octo/repo#{n}")))
+            .collect(),
+        run: Some(RunTry { id: 8, attempt: 2 }),
+        ..CheckResult::default()
+    });
+    delivery
+}
+
+#[test]
+fn in18_what_a_comment_does_not_show_is_asked_for_once_and_by_whoever_has_no_owner() {
+    let comment = comment_on_pull(&[]);
+    let thirty = vec![item("github:octo/repo#30")];
+    assert_eq!(with(&comment, &NOBODY, unknown_pulls), thirty);
+    let owners = [owner("github:octo/repo#15", &["github:octo/repo#30"], "a")];
+    let recorded = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    assert!(with(&comment, &recorded, unknown_pulls).is_empty());
+    // The part that it shows may do.
+    let owners = [owner("github:octo/repo#15", &[], "a")];
+    let live = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    let says = comment_on_pull(&["github:octo/repo#15"]);
+    assert!(with(&says, &live, unknown_pulls).is_empty());
+    assert_eq!(targets(&says, &live), ["#15"]);
+    // What is answered counts as if it had been shown.
+    let mut answered = comment_on_pull(&[]);
+    answered.asked = Some(Answers {
+        pulls: vec![seen(30, "author", "issue-16", &["github:octo/repo#15"])],
+        ..Answers::default()
+    });
+    assert!(with(&answered, &NOBODY, unknown_pulls).is_empty());
+    assert_eq!(targets(&answered, &NOBODY), ["#16"]);
+    assert_eq!(targets(&answered, &live), ["#15"]);
+    assert!(!routed(&answered, &live).is_incomplete);
+    // Ends, verbs and issues need nothing more.
+    for effect in [
+        Effect::Start { harness: None },
+        Effect::Close {
+            ending: Ending::Closed,
+            at: None,
+            moved_to: None,
+        },
+    ] {
+        let mut delivery = comment_on_pull(&[]);
+        delivery.effect = effect;
+        assert!(with(&delivery, &NOBODY, unknown_pulls).is_empty());
+    }
+    let mut issue = comment_on_pull(&[]);
+    (issue.pull, issue.facts.is_pull_request) = (None, false);
+    assert!(with(&issue, &NOBODY, unknown_pulls).is_empty());
+}
+
+#[test]
+fn in18_in31_a_check_asks_for_pull_requests_that_no_session_knows() {
+    let check = failed_check(&[30, 31], "x");
+    assert!(with(&check, &NOBODY, unknown_pulls).is_empty());
+    let owners = [owner("github:octo/repo#15", &["github:octo/repo#31"], "a")];
+    let wish = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    let thirty = vec![item("github:octo/repo#30")];
+    assert_eq!(with(&check, &wish, unknown_pulls), thirty);
+    let mut answered = check.clone();
+    answered.asked = Some(Answers {
+        pulls: vec![seen(30, "author", "x", &["github:octo/repo#16"])],
+        ..Answers::default()
+    });
+    let owners = [
+        owner("github:octo/repo#15", &["github:octo/repo#31"], "a"),
+        owner("github:octo/repo#16", &[], "b"),
+    ];
+    let both = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    assert_eq!(targets(&answered, &both), ["#16", "#15"]);
+    // A stranger's pull request chooses nobody's session (IN-17).
+    answered.asked.as_mut().unwrap().pulls[0].author = Some(person("stranger"));
+    assert_eq!(targets(&answered, &both), ["#15"]);
+    assert_eq!(routed(&answered, &both).untrusted.len(), 1);
+    let many: Vec<u64> = (40..90).collect();
+    assert_eq!(
+        with(&failed_check(&many, "x"), &both, unknown_pulls).len(),
+        5
+    );
+}
+
+#[test]
+fn in19_an_item_that_only_a_branch_names_is_asked_for_and_left_out_when_it_is_not_there() {
+    let sixteen = vec![item("github:octo/repo#16")];
+    let mut delivery = pull("issue-16", &[], words());
+    assert_eq!(with(&delivery, &NOBODY, doubtful_items), sixteen);
+    for effect in [
+        Effect::Notice { changed: vec![] },
+        Effect::Close {
+            ending: Ending::Closed,
+            at: None,
+            moved_to: None,
+        },
+    ] {
+        assert!(with(&pull("issue-16", &[], effect), &NOBODY, doubtful_items).is_empty());
+    }
+    let said = pull("issue-16", &["github:octo/repo#16"], words());
+    assert!(with(&said, &NOBODY, doubtful_items).is_empty());
+    let owners = [owner("github:octo/repo#15", &["github:octo/repo#30"], "a")];
+    let live = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    assert!(with(&delivery, &live, doubtful_items).is_empty());
+    let stranger = Wish {
+        trusts_author: false,
+        ..NOBODY
+    };
+    assert!(with(&delivery, &stranger, doubtful_items).is_empty());
+    delivery.asked = Some(Answers {
+        missing: sixteen.clone(),
+        ..Answers::default()
+    });
+    let routed = routed(&delivery, &NOBODY);
+    assert_eq!(routed.targets, [item("github:octo/repo#30")]);
+    assert_eq!(routed.missing[0].item, sixteen[0]);
+    // A keyword or a record speaks for it as well.
+    let mut said = said;
+    said.asked.clone_from(&delivery.asked);
+    assert_eq!(targets(&said, &NOBODY), ["#16"]);
+}
+
+#[test]
+fn in33_a_log_is_wanted_for_a_failure_that_somebody_hears_of() {
+    let owners = [owner("github:octo/repo#15", &["github:octo/repo#30"], "a")];
+    let live = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    let failed = failed_check(&[30], "x");
+    let run = RunTry { id: 8, attempt: 2 };
+    assert_eq!(with(&failed, &live, job_wanted), Some(run));
+    assert_eq!(with(&failed, &NOBODY, job_wanted), None);
+    assert_eq!(with(&failed_check(&[31], "x"), &live, job_wanted), None);
+    let mut passed = failed;
+    if let Effect::Check(check) = &mut passed.effect {
+        check.conclusion = "success".to_owned();
+    }
+    assert_eq!(with(&passed, &live, job_wanted), None);
+}
+
+#[test]
+fn in17_the_own_account_may_say_what_its_pull_request_is_for() {
+    let delivery = pull("issue-16", &["github:octo/repo#15"], words());
+    let nobody = AuthorizedUsers::default();
+    let own = person("Author");
+    let facts = |own_account| Facts {
+        delivery: &delivery,
+        owners: &[],
+        authorized: &nobody,
+        own_account,
+        is_command: false,
+    };
+    let sixteen = [item("github:octo/repo#16")];
+    assert_eq!(route(&facts(Some(&own))).targets, sixteen);
+    assert_eq!(route(&facts(None)).targets, [item("github:octo/repo#30")]);
 }
 
 #[test]

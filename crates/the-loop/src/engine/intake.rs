@@ -6,7 +6,7 @@ use the_loop_core::ci::CheckResult;
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{Delivery, Effect, State};
 use the_loop_core::dispatch::HoldReason;
-use the_loop_core::event::{DispatchDropReason, LogEvent, RoutingDropReason};
+use the_loop_core::event::{DispatchDropReason, LinkageReason, LogEvent, RoutingDropReason};
 use the_loop_core::guard::{self, AuthorizedUsers, Judgement};
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::route::{self, Routed};
@@ -86,7 +86,10 @@ impl Engine {
             Err(fault) => return self.ask_again(row, &fault),
         };
         for doubted in &named.untrusted {
-            self.tell_untrusted(delivery, doubted);
+            self.tell_left_out(delivery, doubted, LinkageReason::UntrustedLink);
+        }
+        for gone in &named.missing {
+            self.tell_left_out(delivery, gone, LinkageReason::NotFound);
         }
         if let Some(owner) = &named.owner {
             self.tell_kept_open(delivery, owner);

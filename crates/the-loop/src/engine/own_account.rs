@@ -85,14 +85,19 @@ impl Engine {
         }
     }
 
+    /// The account behind the credential of a host, where it is known.
+    pub(super) fn own_account(&self, host: &str) -> Option<Actor> {
+        let host = host.to_ascii_lowercase();
+        lock(&self.0.accounts.known).get(&host).cloned()
+    }
+
     /// Did the account behind the credential of its host send this? Unknown is no.
     fn is_by_own_account(&self, delivery: &Delivery) -> bool {
         let from_outside = match delivery.ingress {
             Ingress::Webhook | Ingress::Poll | Ingress::Backfill => true,
             Ingress::Tracker | Ingress::Cli | Ingress::Api | Ingress::Channel => false,
         };
-        let host = delivery.item.repo().host.to_ascii_lowercase();
-        let known = lock(&self.0.accounts.known).get(&host).cloned();
+        let known = self.own_account(&delivery.item.repo().host);
         let actor = delivery.actor.as_ref().filter(|_| from_outside);
         known.is_some_and(|own| actor.is_some_and(|actor| is_same(&own, actor)))
     }

@@ -25,11 +25,30 @@ impl Engine {
         let is_check = matches!(delivery.effect, Effect::Check(_));
         let is_pull = delivery.pull.is_some() || delivery.facts.is_pull_request || is_check;
         let owners = if is_pull { self.owners()? } else { Vec::new() };
-        Ok(named(delivery, settings, &owners))
+        Ok(self.judged_by(delivery, settings, &owners, route::route))
+    }
+
+    /// Asks the router something about a delivery, with all that it decides by.
+    pub(super) fn judged_by<T>(
+        &self,
+        delivery: &Delivery,
+        settings: &Settings,
+        owners: &[Owner],
+        question: impl FnOnce(&route::Facts<'_>) -> T,
+    ) -> T {
+        let authorized = AuthorizedUsers::new(&settings.routing.authorized_users);
+        let own_account = self.own_account(&delivery.item.repo().host);
+        question(&route::Facts {
+            delivery,
+            owners,
+            authorized: &authorized,
+            own_account: own_account.as_ref(),
+            is_command: is_command(delivery, settings),
+        })
     }
 
     /// The sessions that live. One whose record cannot be read owns nothing that can be told.
-    fn owners(&self) -> Result<Vec<Owner>, RecordFault> {
+    pub(super) fn owners(&self) -> Result<Vec<Owner>, RecordFault> {
         let records = self.0.registry.list()?.records.into_iter();
         let live = records.filter(|found| found.record.status.is_live());
         Ok(live.map(|found| owner(&found.record)).collect())
@@ -50,7 +69,8 @@ impl Engine {
         }
         let owners = self.owners().ok()?;
         let is_listed = |owner: &Owner| owner.pulls.contains(&pull.key());
-        let first = named(delivery, &gathered.settings, &owners).owner;
+        let routed = self.judged_by(delivery, &gathered.settings, &owners, route::route);
+        let first = routed.owner;
         let is_first = first.is_some_and(|owner| owner.key() == gathered.key);
         if owners.iter().any(is_listed) || !is_first {
             return None;
@@ -86,8 +106,14 @@ impl Engine {
         git.has_commit(Utf8Path::new(&record.cwd), head)
     }
 
-    /// Says that an item was named by words that nobody may speak for it (IN-17).
-    pub(super) fn tell_untrusted(&self, delivery: &Delivery, doubted: &Named) {
+    /// Says that an item was named and is left out: by words of somebody who may not say so (IN-17), or
+    /// because it is not there (IN-19).
+    pub(super) fn tell_left_out(
+        &self,
+        delivery: &Delivery,
+        doubted: &Named,
+        reason: LinkageReason,
+    ) {
         for source in &doubted.sources {
             let via = match source {
                 LinkSource::Branch => LinkageVia::Branch,
@@ -99,7 +125,7 @@ impl Engine {
             self.emit(LogEvent::RoutingLinkageDropped {
                 work_item: doubted.item.clone(),
                 via,
-                reason: LinkageReason::UntrustedLink,
+                reason,
                 gh_event: delivery.event.clone(),
                 delivery_id: delivery.delivery_id.clone(),
             });
@@ -120,17 +146,6 @@ impl Engine {
             });
         }
     }
-}
-
-fn named(delivery: &Delivery, settings: &Settings, owners: &[Owner]) -> Routed {
-    let authorized = AuthorizedUsers::new(&settings.routing.authorized_users);
-    let author = delivery.facts.author.as_ref();
-    route::route(&route::Facts {
-        delivery,
-        owners,
-        trusts_author: author.is_some_and(|author| authorized.admits(author)),
-        is_command: is_command(delivery, settings),
-    })
 }
 
 fn owner(record: &SessionRecord) -> Owner {

@@ -30,6 +30,7 @@ fn delivery(item: &str, id: &str, event: &str, action: &str, effect: Effect) -> 
         received_at: "2026-03-01T09:00:00Z".parse().unwrap(),
         pull: None,
         place: None,
+        asked: None,
         facts: ItemFacts {
             labels: Some(vec!["the-loop: auto-execute".to_owned()]),
             closed: Some(false),

@@ -202,6 +202,7 @@ fn delivery(desk: &Desk, item: &WorkItemRef, how: &Start<'_>) -> Result<Delivery
         received_at: desk.world.clock.now(),
         pull: None,
         place: None,
+        asked: None,
         facts,
         effect: Effect::Start {
             harness: how.harness.map(str::to_owned),

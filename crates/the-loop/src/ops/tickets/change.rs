@@ -456,6 +456,7 @@ impl<'a> TicketDesk<'a> {
             received_at: now,
             pull: None,
             place: None,
+            asked: None,
             facts: ItemFacts {
                 node_id: None,
                 title: Some(after.title.clone()),

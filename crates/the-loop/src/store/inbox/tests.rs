@@ -239,6 +239,7 @@ pub(super) fn comment(name: &str) -> Delivery {
         received_at: START.parse().unwrap(),
         pull: None,
         place: None,
+        asked: None,
         facts: ItemFacts::default(),
         effect: Effect::Text(Text {
             comment_id: Some(format!("IC_{name}")),

@@ -14,6 +14,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+use the_loop_core::answers::{ItemSeen, PullSeen};
 use the_loop_core::ci::CheckResult;
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{
@@ -148,6 +149,29 @@ pub fn parse(incoming: &Incoming<'_>, settings: &Settings) -> Parsed {
     read(&json, settings).map_or(Parsed::Invalid, |seen| judge(incoming, settings, seen))
 }
 
+/// Reads the tracker's answer about a pull request (IN-18); `None` when it is none about this one.
+pub fn pull_seen(json: &str, item: &WorkItemRef) -> Option<PullSeen> {
+    let mut pull: Pull = fields::read(json)?;
+    let issue = pull.ticket();
+    (issue.number() == Some(item.number())).then_some(())?;
+    Some(PullSeen {
+        author: facts(&issue).author,
+        facts: pull_facts(&issue, Some(&pull), item)?,
+        item: item.clone(),
+    })
+}
+
+/// Reads the tracker's answer about a ticket (IN-19, IN-27); `None` when it is none about this one.
+pub fn item_seen(json: &str, item: &WorkItemRef) -> Option<ItemSeen> {
+    let issue: Issue = fields::read(json)?;
+    (issue.number() == Some(item.number())).then_some(())?;
+    let facts = facts(&issue);
+    Some(ItemSeen {
+        labels: facts.labels.unwrap_or_default(),
+        closed: facts.closed.unwrap_or(false),
+    })
+}
+
 /// The JSON text of a body; `None` when it is not UTF-8 or the form holds no single `payload`.
 fn text_of<'a>(incoming: &Incoming<'a>) -> Option<Cow<'a, str>> {
     match incoming.encoding {
@@ -248,13 +272,7 @@ fn deliver(
         incoming.delivery_id,
     );
     let head = format!("{GITHUB_PROVIDER}/{}", item.repo().host);
-    let pull = pull.map(|pull| {
-        let body = pull.body.as_deref().unwrap_or_default();
-        PullFacts {
-            closes: closing_links(body, item.repo()),
-            ..pull.facts()
-        }
-    });
+    let pull = pull_facts(&issue, pull.as_ref(), &item);
     let effect = effect(meaning, &issue, &item);
     Delivery {
         delivery_id: incoming.delivery_id.to_owned(),
@@ -269,9 +287,26 @@ fn deliver(
         facts: facts(&issue),
         pull,
         place,
+        asked: None,
         effect,
         entries: Vec::new(),
     }
+}
+
+/// What is shown of a pull request; of the one that a comment was said on, its body alone.
+fn pull_facts(issue: &Issue, pull: Option<&Pull>, item: &WorkItemRef) -> Option<PullFacts> {
+    let shown = match pull {
+        Some(pull) => pull.facts(),
+        None => PullFacts {
+            is_partial: true,
+            ..PullFacts::default()
+        },
+    };
+    let body = issue.body.as_deref().unwrap_or_default();
+    issue.pull_request.is_some().then(|| PullFacts {
+        closes: closing_links(body, item.repo()),
+        ..shown
+    })
 }
 
 fn effect(meaning: Meaning, issue: &Issue, item: &WorkItemRef) -> Effect {

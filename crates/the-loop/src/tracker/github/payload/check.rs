@@ -28,7 +28,7 @@ pub(super) fn see_workflow_run(json: &str, settings: &Settings) -> Option<Seen> 
     let Some(run) = run.filter(|_| is_completed(&common)) else {
         return Some(passed_over(common));
     };
-    let key = run.key();
+    let (key, run_try) = (run.key(), run.run_try());
     let head = run.head_repository.and_then(|repository| repository.0.id());
     let found = Found {
         is_foreign: head.is_none() || head != repository_id(&common),
@@ -41,6 +41,7 @@ pub(super) fn see_workflow_run(json: &str, settings: &Settings) -> Option<Seen> 
             head_branch: run.head_branch,
             head_sha: run.head_sha,
             html_url: run.html_url,
+            run: run_try,
             ..CheckResult::default()
         },
         by_workflows: true,
@@ -73,7 +74,7 @@ pub(super) fn see_check_run(json: &str, settings: &Settings) -> Option<Seen> {
             head_sha: suite.head_sha,
             html_url: run.html_url,
             details_url: run.details_url,
-            pulls: Vec::new(),
+            ..CheckResult::default()
         },
         pulls: listed(suite.pull_requests),
     };
@@ -109,19 +110,20 @@ pub(super) fn see_status(json: &str, settings: &Settings) -> Option<Seen> {
     let read: StatusEvent = fields::read(json)?;
     let conclusion = read.state.clone().unwrap_or_default();
     let key = read.key(&conclusion);
-    // A branch counts when the status is about its newest commit.
+    // A branch counts when the status is about its newest commit. Several may have that commit: the one that
+    // names an item says more than a default branch.
     let branches = read.branches.unwrap_or_default().into_iter().flatten();
     let sha = read.sha.clone();
-    let branch = branches
-        .map(|branch| branch.0)
-        .find(|branch| {
-            let newest = branch
-                .commit
-                .as_ref()
-                .and_then(|commit| commit.0.sha.as_ref());
-            sha.is_some() && newest == sha.as_ref()
-        })
-        .and_then(|branch| branch.name);
+    let counting = branches.map(|branch| branch.0).filter(|branch| {
+        let newest = branch
+            .commit
+            .as_ref()
+            .and_then(|commit| commit.0.sha.as_ref());
+        sha.is_some() && newest == sha.as_ref()
+    });
+    let names: Vec<String> = counting.filter_map(|branch| branch.name).collect();
+    let names_item = |name: &&String| branch_issue(name).is_some();
+    let branch = names.iter().find(names_item).or(names.first()).cloned();
     let found = Found {
         common: common(None, read.repository, read.sender),
         event: "status",

@@ -104,6 +104,8 @@ pub(super) struct Issue {
     pub(super) html_url: Option<String>,
     updated_at: Option<String>,
     closed_at: Option<String>,
+    /// Counts for a pull request only: what it closes.
+    pub(super) body: Option<String>,
     pub(super) pull_request: Option<Object<Present>>,
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Number;
+use the_loop_core::ci::RunTry;
 use the_loop_core::time::Timestamp;
 
 use super::{Object, Repository, User, time};
@@ -101,6 +102,15 @@ impl WorkflowRun {
     pub(in super::super) fn key(&self) -> String {
         let attempt = digits(self.run_attempt.as_ref());
         format!("run/{}/{attempt}/completed", digits(self.id.as_ref()))
+    }
+
+    /// Which try of which run it is.
+    pub(in super::super) fn run_try(&self) -> Option<RunTry> {
+        let of = |number: &Option<Number>| number.as_ref().and_then(Number::as_u64);
+        Some(RunTry {
+            id: of(&self.id)?,
+            attempt: of(&self.run_attempt)?,
+        })
     }
 }
 

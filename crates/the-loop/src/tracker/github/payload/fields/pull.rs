@@ -34,7 +34,7 @@ pub(in super::super) struct Pull {
     closed_at: Option<String>,
     draft: Option<bool>,
     merged: Option<bool>,
-    pub(in super::super) body: Option<String>,
+    body: Option<String>,
     head: Option<Object<End>>,
     base: Option<Object<End>>,
 }
@@ -83,6 +83,7 @@ impl Pull {
             html_url: self.html_url.take(),
             updated_at: self.updated_at.take(),
             closed_at: self.closed_at.take(),
+            body: self.body.take(),
             pull_request: Some(Object(Present {})),
         }
     }
@@ -98,6 +99,7 @@ impl Pull {
             draft: self.draft,
             merged: self.merged,
             closes: Vec::new(),
+            is_partial: false,
         }
     }
 }

@@ -172,3 +172,27 @@ fn in3_a_wrong_type_in_a_check_is_no_payload() {
         );
     }
 }
+
+#[test]
+fn in29_of_several_branches_at_the_commit_the_one_that_names_an_item_counts() {
+    let mut payload = status("failure");
+    let at = |name: &str| json!({"name": name, "commit": {"sha": SHA}});
+    payload["branches"] = json!([at("main"), at("issue-15"), at("issue-16")]);
+    let (_, item, found) = check("status", &payload);
+    assert_eq!(item, "github:octo/repo#15");
+    assert_eq!(found.head_branch.as_deref(), Some("issue-15"));
+    payload["branches"] = json!([at("main")]);
+    assert_eq!(reason(&parse_value("status", &payload)), "no-work-item");
+}
+
+#[test]
+fn in33_a_workflow_run_tells_which_try_it_was() {
+    let (_, _, found) = check("workflow_run", &run("failure"));
+    let run_try = found.run.unwrap();
+    assert_eq!((run_try.id, run_try.attempt), (812, 2));
+    let (_, _, found) = check(
+        "workflow_run",
+        &without(run("failure"), "/workflow_run/run_attempt"),
+    );
+    assert_eq!(found.run, None);
+}

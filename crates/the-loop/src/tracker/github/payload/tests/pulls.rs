@@ -271,3 +271,48 @@ fn in12_what_is_missing_leaves_a_dash_and_no_identity() {
     let none = without(pull("opened"), "/pull_request/number");
     assert_eq!(reason(&parse_value("pull_request", &none)), "no-work-item");
 }
+
+#[test]
+fn in7_in18_a_comment_on_a_pull_request_shows_what_its_body_closes_and_no_more() {
+    let mut body = with(
+        comment(),
+        "/issue/body",
+        json!("Fixes octo/other#3, `closes #4`"),
+    );
+    let got = delivery("issue_comment", &body);
+    assert_eq!(got.pull, None, "the body of an issue links nothing");
+    body = with(body, "/issue/pull_request", json!({}));
+    let got = delivery("issue_comment", &body);
+    let pull = got.pull.unwrap();
+    let closes: Vec<String> = pull.closes.iter().map(ToString::to_string).collect();
+    assert_eq!(closes, ["github:octo/other#3"]);
+    assert!(pull.is_partial && pull.head_ref.is_none() && !pull.is_own_branch);
+}
+
+#[test]
+fn in18_an_answer_is_read_as_a_payload_is() {
+    let item: WorkItemRef = "github:octo/repo#30".parse().unwrap();
+    let shown = pull("x")["pull_request"].clone();
+    let seen = pull_seen(&shown.to_string(), &item).unwrap();
+    let told = delivery("pull_request", &pull("opened"));
+    assert_eq!(Some(seen.facts), told.pull);
+    assert_eq!(seen.author, told.facts.author);
+    assert_eq!(seen.item, item);
+    let other: WorkItemRef = "github:octo/repo#31".parse().unwrap();
+    for (text, of) in [
+        (shown.to_string(), &other),
+        ("[]".to_owned(), &item),
+        ("{}".to_owned(), &item),
+        ("<html>".to_owned(), &item),
+    ] {
+        assert_eq!(pull_seen(&text, of), None, "{text}");
+        assert_eq!(item_seen(&text, of), None, "{text}");
+    }
+    let seen = item_seen(
+        &issues("x")["issue"].to_string(),
+        &"github:octo/repo#15".parse().unwrap(),
+    );
+    let seen = seen.unwrap();
+    assert_eq!(seen.labels, ["bug", "the-loop: auto-execute"]);
+    assert!(!seen.closed);
+}
