@@ -265,7 +265,7 @@ pub struct Delivery {
     pub place: Option<Place>,
     /// What the tracker answered when it was asked for more; `None` as long as nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Answers>,
+    pub asked: Option<Box<Answers>>,
     /// What it does.
     pub effect: Effect,
     /// The tracker entries it carries, applied to the ticket file again after a crash (ST-66).

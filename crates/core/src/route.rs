@@ -218,15 +218,12 @@ fn names_of_check(facts: &Facts<'_>, check: &CheckResult) -> Vec<Name> {
     let mut names = Vec::new();
     for pull in &check.pulls {
         let answered = facts.delivery.asked.as_ref();
-        match answered.and_then(|answers| answers.pull(pull)) {
-            Some(seen) => {
-                let author = seen.author.as_ref();
-                names.extend(names_of_pull(facts, pull, Some(&seen.facts), author));
-            }
-            None => {
-                names.extend(recorded(facts, pull, Some(&head)));
-                names.push(entity(pull));
-            }
+        if let Some(seen) = answered.and_then(|answers| answers.pull(pull)) {
+            let author = seen.author.as_ref();
+            names.extend(names_of_pull(facts, pull, Some(&seen.facts), author));
+        } else {
+            names.extend(recorded(facts, pull, Some(&head)));
+            names.push(entity(pull));
         }
     }
     let item = &facts.delivery.item;

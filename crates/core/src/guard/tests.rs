@@ -108,7 +108,7 @@ fn in22_the_first_guard_that_refuses_decides() {
     let eve = || Some(actor("eve", 2));
     let marked = format!("hello {AGENT_COMMENT_MARK}");
     let hook = Ingress::Webhook;
-    for (what, delivery, own, wanted) in [
+    for (what, delivery, own, wanted) in vec![
         (
             "words",
             delivery(hook, text("hi", ada()), ada()),

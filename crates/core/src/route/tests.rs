@@ -293,10 +293,10 @@ fn in18_what_a_comment_does_not_show_is_asked_for_once_and_by_whoever_has_no_own
     assert_eq!(targets(&says, &live), ["#15"]);
     // What is answered counts as if it had been shown.
     let mut answered = comment_on_pull(&[]);
-    answered.asked = Some(Answers {
+    answered.asked = Some(Box::new(Answers {
         pulls: vec![seen(30, "author", "issue-16", &["github:octo/repo#15"])],
         ..Answers::default()
-    });
+    }));
     assert!(with(&answered, &NOBODY, unknown_pulls).is_empty());
     assert_eq!(targets(&answered, &NOBODY), ["#16"]);
     assert_eq!(targets(&answered, &live), ["#15"]);
@@ -331,10 +331,10 @@ fn in18_in31_a_check_asks_for_pull_requests_that_no_session_knows() {
     let thirty = vec![item("github:octo/repo#30")];
     assert_eq!(with(&check, &wish, unknown_pulls), thirty);
     let mut answered = check.clone();
-    answered.asked = Some(Answers {
+    answered.asked = Some(Box::new(Answers {
         pulls: vec![seen(30, "author", "x", &["github:octo/repo#16"])],
         ..Answers::default()
-    });
+    }));
     let owners = [
         owner("github:octo/repo#15", &["github:octo/repo#31"], "a"),
         owner("github:octo/repo#16", &[], "b"),
@@ -383,10 +383,10 @@ fn in19_an_item_that_only_a_branch_names_is_asked_for_and_left_out_when_it_is_no
         ..NOBODY
     };
     assert!(with(&delivery, &stranger, doubtful_items).is_empty());
-    delivery.asked = Some(Answers {
+    delivery.asked = Some(Box::new(Answers {
         missing: sixteen.clone(),
         ..Answers::default()
-    });
+    }));
     let routed = routed(&delivery, &NOBODY);
     assert_eq!(routed.targets, [item("github:octo/repo#30")]);
     assert_eq!(routed.missing[0].item, sixteen[0]);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use the_loop_core::answers::ItemSeen;
 use the_loop_core::config::Settings;
 use the_loop_core::control::{Command, ItemState, Keywords, SessionNow, Spoken, start_required};
 use the_loop_core::delivery::{Delivery, Effect, State};
@@ -53,6 +54,8 @@ pub(super) struct Gathered {
     pub fault: Option<HoldReason>,
     /// The checkout, once it was made or checked in this dispatch.
     pub prepared: Option<Prepared>,
+    /// The item as its tracker shows it, where that had to be asked (IN-27).
+    pub seen: Option<ItemSeen>,
 }
 
 /// An outcome with its delivery, which can be read.
@@ -212,6 +215,14 @@ impl Engine {
             self.change(held, &gathered.key, &row, change);
             return Progress::Again;
         }
+        let mut gathered = gathered.clone();
+        gathered.seen = match self.look_at_item(&gathered, &row) {
+            Ok(seen) => seen,
+            Err(error) => {
+                return self.try_failed(held, &gathered, &row, &error.to_string(), false);
+            }
+        };
+        let gathered = &gathered;
         let keywords = Keywords::configured(&gathered.settings.routing.control);
         match spoken(&row.delivery, &keywords, &gathered.settings) {
             Said::Command(command) => self.obey(held, gathered, &row, command),
@@ -283,6 +294,7 @@ impl Engine {
             parked,
             fault,
             prepared: None,
+            seen: None,
         })
     }
 
@@ -297,7 +309,8 @@ impl Engine {
         let labels = labels_of(ticket.as_ref(), gathered, delivery);
         let closed = match &ticket {
             Some(ticket) => ticket.state == TicketState::Closed,
-            None => speaks_of(gathered, delivery) && delivery.facts.closed.unwrap_or(false),
+            None if speaks_of(gathered, delivery) => delivery.facts.closed.unwrap_or(false),
+            None => gathered.seen.as_ref().is_some_and(|seen| seen.closed),
         };
         ItemState {
             session: match gathered.live().map(|record| record.status) {
@@ -346,11 +359,13 @@ impl Engine {
 }
 
 fn labels_of(ticket: Option<&Ticket>, gathered: &Gathered, delivery: &Delivery) -> Vec<String> {
-    match ticket {
-        Some(ticket) => ticket.labels.clone(),
-        None if speaks_of(gathered, delivery) => delivery.facts.labels.clone().unwrap_or_default(),
-        None => Vec::new(),
+    if let Some(ticket) = ticket {
+        return ticket.labels.clone();
     }
+    let shown = delivery.facts.labels.as_ref();
+    let shown = shown.filter(|_| speaks_of(gathered, delivery));
+    let seen = gathered.seen.as_ref().map(|seen| &seen.labels);
+    shown.or(seen).cloned().unwrap_or_default()
 }
 
 /// Is what the delivery says of a ticket said of this item? A pull request's labels are not those of the

@@ -1,6 +1,6 @@
 //! From an accepted delivery to an agent that has it.
 //!
-//! Reading order: `intake` judges what was accepted; `item` takes one work item, its lock and its next
+//! Reading order: `intake` judges what was accepted, after `lookup` asked for what it does not show; `item` takes one work item, its lock and its next
 //! delivery; `command` and `prompt` decide what that delivery does; `perform` runs the effects the
 //! dispatch machine asks for (`deliver` into a live session, `spawn` and `come_up` for a new process,
 //! `launch` for what both are made of, `choose` for the harness, `learn` for an id that it chose);
@@ -41,6 +41,7 @@ mod launch;
 mod learn;
 mod left_behind;
 mod limits;
+mod lookup;
 mod own_account;
 mod parking;
 mod perform;
@@ -147,6 +148,7 @@ struct Shared {
     drift: Mutex<drift::Drift>,
     write_back: write_back::WriteBack,
     accounts: own_account::OwnAccounts,
+    lookups: lookup::Lookups,
 }
 
 /// An item whose deliveries wait for something: looked at again at the next tick, or when a delivery
@@ -188,6 +190,7 @@ impl Engine {
             drift: Mutex::default(),
             write_back: write_back::WriteBack::default(),
             accounts: own_account::OwnAccounts::default(),
+            lookups: lookup::Lookups::new(&parts.world),
             parts,
         }))
     }

@@ -207,6 +207,7 @@ impl Engine {
             parked: false,
             fault: None,
             prepared: None,
+            seen: None,
         }
     }
 

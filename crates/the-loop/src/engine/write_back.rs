@@ -309,12 +309,12 @@ impl Engine {
             let is_known = state.without_token.insert(host.clone(), now).is_some();
             drop(state);
             if !is_known {
-                self.tell_tracker_error(write, &host, None, &why.to_string());
+                self.tell_tracker_error(operation(write), &host, None, &why.to_string());
             }
             return;
         }
         if let WriteError::Refused(status) = error {
-            self.tell_refused_credential(write, &host, *status);
+            self.tell_refused_credential(&host, operation(write), *status);
         }
         match write {
             Write::Comment {
@@ -336,7 +336,14 @@ impl Engine {
             }
             Write::Comment {
                 announces: None, ..
-            } => self.tell_tracker_error(write, &host, error.status(), &error.to_string()),
+            } => {
+                self.tell_tracker_error(
+                    operation(write),
+                    &host,
+                    error.status(),
+                    &error.to_string(),
+                );
+            }
             Write::Reaction {
                 state,
                 content,
@@ -352,7 +359,24 @@ impl Engine {
         }
     }
 
-    fn tell_refused_credential(&self, write: &Write, host: &str, status: u16) {
+    /// Says why a question was not answered, where somebody can do something about it.
+    pub(super) fn tell_unanswered(&self, host: &str, operation: &str, error: &WriteError) {
+        match error {
+            WriteError::Refused(status) => self.tell_refused_credential(host, operation, *status),
+            WriteError::Throttled(_)
+            | WriteError::Status(_)
+            | WriteError::NotReached(_)
+            | WriteError::NoAnswer(_)
+            | WriteError::Malformed => {
+                self.tell_tracker_error(operation, host, error.status(), &error.to_string());
+            }
+            WriteError::UnknownHost(_) | WriteError::NoToken(_) | WriteError::NotFound => {
+                tracing::info!(%host, %operation, %error, "a question was not answered");
+            }
+        }
+    }
+
+    fn tell_refused_credential(&self, host: &str, operation: &str, status: u16) {
         let now = self.world().clock.now();
         let mut state = lock(&self.0.write_back.state);
         let before = state.refused_at.get(host).copied();
@@ -361,16 +385,16 @@ impl Engine {
             drop(state);
             self.emit(LogEvent::TrackerAuthFailed {
                 host: host.to_owned(),
-                operation: operation(write).to_owned(),
+                operation: operation.to_owned(),
                 status: u32::from(status),
             });
         }
     }
 
-    fn tell_tracker_error(&self, write: &Write, host: &str, status: Option<u16>, error: &str) {
+    fn tell_tracker_error(&self, operation: &str, host: &str, status: Option<u16>, error: &str) {
         self.emit(LogEvent::TrackerError {
             host: host.to_owned(),
-            operation: operation(write).to_owned(),
+            operation: operation.to_owned(),
             status: status.map(u32::from),
             error: error.to_owned(),
             will_retry: false,

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, arranges files and programs itself, and says what it measured"
 )]
 
+mod asked;
 mod attach;
 mod attached;
 mod control;

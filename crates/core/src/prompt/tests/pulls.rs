@@ -125,9 +125,11 @@ fn failed_run(job: Option<FailedJob>) -> Delivery {
             ..CheckResult::default()
         }),
     );
-    delivery.asked = job.map(|job| Answers {
-        job: Some(job),
-        ..Answers::default()
+    delivery.asked = job.map(|job| {
+        Box::new(Answers {
+            job: Some(job),
+            ..Answers::default()
+        })
     });
     delivery
 }

@@ -154,6 +154,31 @@ impl Inbox {
         self.write(move |connection| queue(connection, seq, outcomes, now))
     }
 
+    /// Keeps what the tracker answered about a delivery that is not judged yet: whatever comes later reads it
+    /// with these answers.
+    ///
+    /// [`InboxError::Refused`] when it was routed or ended already.
+    pub fn answered(&self, seq: Seq, delivery: &Delivery) -> Result<(), InboxError> {
+        let body = serde_json::to_vec(delivery).map_err(|e| InboxError::Conflict(e.to_string()))?;
+        self.write(move |connection| {
+            let state: State = connection
+                .prepare_cached("SELECT state FROM deliveries WHERE seq = ?1")?
+                .query_row([seq], |row| super::rows::word(row, 0, State::parse))
+                .optional()?
+                .ok_or(InboxError::Unknown)?;
+            if !matches!(state, State::Accepted | State::Failed) {
+                return Err(InboxError::Refused {
+                    from: state,
+                    to: State::Accepted,
+                });
+            }
+            connection
+                .prepare_cached("UPDATE deliveries SET body = ?2 WHERE seq = ?1")?
+                .execute(params![seq, body])?;
+            Ok(())
+        })
+    }
+
     /// A delivery is over without concerning any item: `settled` or `dropped`, for this reason.
     pub fn end_delivery(&self, seq: Seq, state: State, reason: &str) -> Result<(), InboxError> {
         let reason = reason.to_owned();

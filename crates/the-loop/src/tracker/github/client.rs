@@ -1,8 +1,10 @@
-//! What is written to GitHub (IN-57, IN-59), over its REST interface. One call at a time by whoever holds it;
-//! nothing is asked of a host that is not configured (IN-13), and no redirect is followed (CF-17).
+//! What is written to GitHub (IN-57, IN-59) and asked of it (`read`), over its REST interface. Nothing is asked of a host that is not configured (IN-13), and no redirect is followed (CF-17).
+
+mod read;
 
 use std::fmt;
 use std::io::Read;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -26,11 +28,12 @@ const API_VERSION: &str = "2022-11-28";
 /// Longest wait that an answer may ask for.
 const WAIT_MAX: Duration = Duration::from_mins(15);
 
-/// The client.
+/// The client. Clones share what it remembers.
 #[derive(Clone)]
 pub struct Github {
     world: World,
     agent: Agent,
+    kept: Arc<Mutex<read::Kept>>,
 }
 
 /// A comment that stands.
@@ -51,7 +54,7 @@ pub enum ReactionPlace {
     Item,
 }
 
-/// Why nothing was written.
+/// Why nothing was written, or answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The host is no configured one.
@@ -95,6 +98,32 @@ impl WriteError {
             | Self::Status(_)
             | Self::NoAnswer(_)
             | Self::Malformed => false,
+        }
+    }
+
+    /// May another moment bring another answer, without anybody changing anything at GitHub? A credential that
+    /// was refused may be renewed meanwhile (IN-27).
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Refused(status) => *status == 401,
+            Self::Status(status) => *status >= 500,
+            Self::Throttled(_) | Self::NotReached(_) | Self::NoAnswer(_) | Self::Malformed => true,
+            Self::UnknownHost(_) | Self::NoToken(_) | Self::NotFound => false,
+        }
+    }
+
+    /// The error as a prompt may show it: without the name of a file or host.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::UnknownHost(_) => "the host is not configured".to_owned(),
+            Self::NoToken(_) => "no credential".to_owned(),
+            Self::NotReached(_) => "the host was not reached".to_owned(),
+            Self::Refused(_)
+            | Self::NotFound
+            | Self::Throttled(_)
+            | Self::Status(_)
+            | Self::NoAnswer(_)
+            | Self::Malformed => self.to_string(),
         }
     }
 
@@ -154,6 +183,7 @@ impl Github {
         Self {
             world: world.clone(),
             agent: Agent::new_with_config(config),
+            kept: Arc::default(),
         }
     }
 
@@ -236,22 +266,32 @@ fn prepared<B>(request: RequestBuilder<B>, token: &SecretString) -> RequestBuild
 }
 
 /// What an answer says, or why it says nothing.
-fn judged(mut answer: Response<Body>) -> Result<Value, WriteError> {
+fn judged(answer: Response<Body>) -> Result<Value, WriteError> {
+    let bytes = body_of(checked(answer)?, ANSWER_BYTES_MAX)?;
+    serde_json::from_slice(&bytes).map_err(|_| WriteError::Malformed)
+}
+
+/// An answer that is none of a fault.
+fn checked(answer: Response<Body>) -> Result<Response<Body>, WriteError> {
     let status = answer.status().as_u16();
     let wait = wait_of(answer.headers());
     match status {
-        200..=299 => {}
-        429 => return Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
-        403 if wait.is_some() => return Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
-        401 | 403 => return Err(WriteError::Refused(status)),
-        404 | 410 => return Err(WriteError::NotFound),
-        _ => return Err(WriteError::Status(status)),
+        200..=299 => Ok(answer),
+        429 => Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
+        403 if wait.is_some() => Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
+        401 | 403 => Err(WriteError::Refused(status)),
+        404 | 410 => Err(WriteError::NotFound),
+        _ => Err(WriteError::Status(status)),
     }
+}
+
+/// Its body up to the bound.
+fn body_of(mut answer: Response<Body>, bytes_max: u64) -> Result<Vec<u8>, WriteError> {
     let mut bytes = Vec::new();
     let reader = answer.body_mut().as_reader();
-    let read = reader.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
+    let read = reader.take(bytes_max).read_to_end(&mut bytes);
     read.map_err(|e| WriteError::NoAnswer(e.kind().to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|_| WriteError::Malformed)
+    Ok(bytes)
 }
 
 /// How long to wait where an answer does not say.

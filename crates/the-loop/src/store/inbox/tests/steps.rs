@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use the_loop_core::answers::Answers;
+
 use super::*;
 
 struct LockOf(ItemKey);
@@ -408,4 +410,44 @@ fn di31_what_was_told_is_kept_until_it_is_over() {
     );
     inbox.set_attention(&key(A), Attention::default()).unwrap();
     assert_eq!(inbox.all_attention(), Ok(Vec::new()));
+}
+
+#[test]
+fn in18_answers_are_kept_with_a_delivery_until_it_is_judged() {
+    let bench = Bench::new();
+    let inbox = bench.open();
+    let seq = new_seq(inbox.accept(&comment("a")).unwrap());
+    let mut answered = comment("a");
+    answered.asked = Some(Box::new(Answers {
+        missing: vec![item(B)],
+        ..Answers::default()
+    }));
+    inbox.answered(seq, &answered).unwrap();
+    let rows = inbox.unrouted(bench.now()).unwrap();
+    assert_eq!(rows[0].delivery.as_ref().unwrap().asked, answered.asked);
+    inbox
+        .end_delivery(seq, State::Dropped, "no-work-item")
+        .unwrap();
+    let refused = inbox.answered(seq, &comment("a"));
+    assert!(
+        matches!(refused, Err(InboxError::Refused { .. })),
+        "{refused:?}"
+    );
+    assert!(matches!(
+        inbox.answered(seq + 1, &answered),
+        Err(InboxError::Unknown)
+    ));
+}
+
+#[test]
+fn in18_a_delivery_of_an_earlier_release_is_read() {
+    let mut known = serde_json::to_value(comment("a")).unwrap();
+    known.as_object_mut().unwrap().remove("asked");
+    known["pull"] = serde_json::json!({"head_ref": "x", "is_own_branch": true});
+    let read: Delivery = serde_json::from_value(known).unwrap();
+    assert_eq!(read.asked, None);
+    assert!(!read.pull.unwrap().is_partial);
+    let check = serde_json::json!({"conclusion": "failure"});
+    let check: the_loop_core::ci::CheckResult = serde_json::from_value(check).unwrap();
+    assert_eq!(check.run, None);
 }

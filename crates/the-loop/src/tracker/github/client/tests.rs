@@ -2,19 +2,27 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::mpsc;
 
+use the_loop_core::answers::FailedJob;
+use the_loop_core::ci::RunTry;
 use the_loop_core::config::GithubHost;
 
 use super::*;
 use crate::disk::{Disk, OsDisk};
 use crate::store::testing::Place;
 
-/// Answers one call with these bytes, and tells the first line and the headers of it.
+/// Answers every call with these bytes, and tells the first line and the headers of it.
 fn answering(answer: String) -> (u16, mpsc::Receiver<Vec<String>>) {
+    answering_each(vec![answer])
+}
+
+/// The same, with the last of several answers to all calls that are left.
+fn answering_each(answers: Vec<String>) -> (u16, mpsc::Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
+        for (n, stream) in listener.incoming().flatten().enumerate() {
+            let answer = &answers[n.min(answers.len() - 1)];
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             let mut lines = Vec::new();
             loop {
@@ -169,4 +177,121 @@ fn in58_a_reaction_has_its_place() {
     assert_eq!(number_in("github/github.com/comment/#99/created"), Some(99));
     assert_eq!(number_in("github/github.com/comment/IC_1/created"), None);
     assert_eq!(number_in("github/github.com/comment/#x/created"), None);
+}
+
+const RUN: RunTry = RunTry { id: 8, attempt: 2 };
+
+fn job_of(answer: String) -> Result<FailedJob, WriteError> {
+    let (port, _told) = answering(answer);
+    let bench = bench("github.com", port);
+    Github::new(&bench.place.world).failed_job(&bench.settings, &bench.item, RUN)
+}
+
+#[test]
+fn in33_answers_about_jobs_that_are_none_say_why() {
+    let none = job_of(http(
+        200,
+        "",
+        r#"{"jobs": [{"id": 1, "conclusion": "success"}]}"#,
+    ));
+    assert_eq!(
+        none.unwrap(),
+        FailedJob::unavailable("no failed job is shown")
+    );
+    for (answer, expected) in [
+        (http(200, "", "<html>"), WriteError::Malformed),
+        (http(200, "", "{}"), WriteError::Malformed),
+        (http(403, "", "{}"), WriteError::Refused(403)),
+        (http(404, "", "{}"), WriteError::NotFound),
+    ] {
+        assert_eq!(job_of(answer).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn in33_a_log_that_lies_nowhere_good_is_not_fetched() {
+    let jobs = r#"{"jobs": [{"id": 1, "name": "test", "conclusion": "failure", "steps": null}]}"#;
+    let location = "location: http://logs.example/x\r\n";
+    // The first call is answered with the jobs, the next one with the address.
+    let answers = [http(200, "", jobs), http(302, location, "")];
+    let (port, told) = answering_each(answers.to_vec());
+    let bench = bench("github.com", port);
+    let job = Github::new(&bench.place.world)
+        .failed_job(&bench.settings, &bench.item, RUN)
+        .unwrap();
+    assert_eq!(job.name.as_deref(), Some("test"));
+    assert_eq!(job.unavailable.as_deref(), Some("answered with status 302"));
+    let first: Vec<String> = told.iter().take(2).map(|lines| lines[0].clone()).collect();
+    assert_eq!(
+        first,
+        [
+            "GET /api/v3/repos/octo/repo/actions/runs/8/attempts/2/jobs?per_page=100 HTTP/1.1",
+            "GET /api/v3/repos/octo/repo/actions/jobs/1/logs HTTP/1.1"
+        ]
+    );
+}
+
+#[test]
+fn in33_of_a_long_log_the_end_is_kept() {
+    let jobs = r#"{"jobs": [{"id": 1, "conclusion": "timed_out"}]}"#;
+    let log = "x".repeat(4 << 20) + "\nthe last line\n";
+    let (port, _told) = answering_each(vec![http(200, "", jobs), http(200, "", &log)]);
+    let bench = bench("github.com", port);
+    let job = Github::new(&bench.place.world)
+        .failed_job(&bench.settings, &bench.item, RUN)
+        .unwrap();
+    assert_eq!(job.log.last().map(String::as_str), Some("the last line"));
+    assert_eq!((job.name, job.unavailable), (None, None));
+}
+
+#[test]
+fn in18_an_answer_is_asked_for_again_by_its_validator() {
+    let issue = r#"{"number": 15, "state": "closed", "labels": [{"name": "bug"}]}"#;
+    let answers = [http(200, "etag: W/\"v1\"\r\n", issue), http(304, "", "")];
+    let (port, told) = answering_each(answers.to_vec());
+    let bench = bench("ghe.example", port);
+    let client = Github::new(&bench.place.world);
+    let first = client.item(&bench.settings, &bench.item).unwrap();
+    let again = client.item(&bench.settings, &bench.item).unwrap();
+    assert_eq!(
+        (first.closed, &first.labels[..]),
+        (true, &["bug".to_owned()][..])
+    );
+    assert_eq!(first, again);
+    let asked: Vec<Vec<String>> = told.iter().take(2).collect();
+    assert!(
+        asked[1]
+            .iter()
+            .any(|line| line == "if-none-match: W/\"v1\""),
+        "{asked:?}"
+    );
+    // About another item than was asked for is no answer.
+    let (port, _told) = answering(http(200, "", issue));
+    let mut other = super::tests::bench("ghe.example", port);
+    other.item = "github:ghe.example/octo/repo#16".parse().unwrap();
+    let error = client.item(&other.settings, &other.item).unwrap_err();
+    assert_eq!(error, WriteError::Malformed);
+    assert!(error.is_passing());
+}
+
+#[test]
+fn in27_which_causes_pass() {
+    for (error, passes) in [
+        (WriteError::Refused(401), true),
+        (WriteError::Refused(403), false),
+        (WriteError::NotFound, false),
+        (WriteError::Status(301), false),
+        (WriteError::Status(503), true),
+        (WriteError::Throttled(MINUTE), true),
+        (WriteError::NotReached(String::new()), true),
+        (WriteError::NoAnswer(String::new()), true),
+        (WriteError::UnknownHost(String::new()), false),
+    ] {
+        assert_eq!(error.is_passing(), passes, "{error:?}");
+    }
+    let file = NoToken::File {
+        path: "/home/somebody/token".to_owned(),
+        why: "x".to_owned(),
+    };
+    assert_eq!(WriteError::NoToken(file).in_words(), "no credential");
 }
