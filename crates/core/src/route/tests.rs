@@ -216,6 +216,42 @@ fn in26_a_close_ends_what_was_closed_and_nothing_linked() {
 }
 
 #[test]
+fn in26_in14_a_pull_request_of_another_repository_belongs_to_its_item_and_ends_alone() {
+    let owners = [owner("github:octo/a#12", &["github:octo/b#12"], "x")];
+    let wish = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    let elsewhere = |effect| {
+        let mut delivery = pull("x", &[], effect);
+        delivery.item = item("github:octo/b#12");
+        delivery
+    };
+    assert_eq!(targets(&elsewhere(words()), &wish), ["github:octo/a#12"]);
+    let closed = elsewhere(Effect::Close {
+        ending: Ending::Closed,
+        at: None,
+        moved_to: None,
+    });
+    assert_eq!(targets(&closed, &wish), ["github:octo/b#12"]);
+    assert_eq!(routed(&closed, &wish).owner, Some(item("github:octo/a#12")));
+}
+
+#[test]
+fn in14_a_recorded_item_comes_before_one_that_the_body_names() {
+    let owners = [
+        owner("github:octo/repo#20", &[], "b"),
+        owner("github:octo/repo#15", &["github:octo/repo#30"], "a"),
+    ];
+    let wish = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    let both = pull("x", &["github:octo/repo#20"], words());
+    assert_eq!(targets(&both, &wish), ["#15", "#20"]);
+}
+
+#[test]
 fn in18_a_pull_request_known_by_number_is_incomplete_unless_a_session_knows_it() {
     let mut comment = pull("x", &[], words());
     comment.pull = None;

@@ -7,41 +7,100 @@ use camino::Utf8Path;
 use serde_json::Value;
 use the_loop::ingress::webhook::Limits;
 use the_loop::process::{Call, OsProcesses, Processes};
+use the_loop_core::delivery::Delivery;
+use the_loop_core::guard::{self, AuthorizedUsers, Judgement};
+use the_loop_core::ids::WorkItemRef;
+use the_loop_core::route;
 
 use crate::support::{SECRET, Server};
 
 const EXPECTED: &str = include_str!("examples.expected");
+/// Who did most of what the examples tell of.
+const EXAMPLES_BY: &str = "Codertocat";
 
-/// One line of an answer: id, action, status, word, reason, item; `-` for what is not there.
+/// One line of an answer: id, action, status, word, reason, item, and of what was accepted the decision;
+/// `-` for what is not there.
 fn line(server: &Server, answer: &Value) -> String {
     let word = |key: &str| answer[key].as_str().unwrap_or("-").to_owned();
     let id = word("id");
-    let item = item(server, &id).unwrap_or_else(|| "-".to_owned());
+    let delivery = accepted(server, &id);
+    let item = match &delivery {
+        Some(delivery) => Some(delivery.item.to_string()),
+        None => refused(server, &id),
+    };
+    let item = item.unwrap_or_else(|| "-".to_owned());
     let http = &answer["http"];
-    format!(
-        "{id} {} {http} {} {} {item}",
-        word("action"),
-        word("status"),
-        word("reason")
-    )
+    let (action, status, reason) = (word("action"), word("status"), word("reason"));
+    let decision = delivery.map_or_else(String::new, |delivery| decision(&delivery));
+    format!("{id} {action} {http} {status} {reason} {item}{decision}")
 }
 
-/// The item that the receiver took a delivery for: by its row, or by the line that refused it. Of a
-/// duplicate it is that of the delivery that came first.
-fn item(server: &Server, delivery_id: &str) -> Option<String> {
+/// The delivery that was stored; of a duplicate the one that came first.
+fn accepted(server: &Server, delivery_id: &str) -> Option<Delivery> {
     let duplicates = server.events("delivery.duplicate");
     let twin = duplicates.iter().find(|l| l["delivery_id"] == delivery_id);
     let first = twin.map_or(delivery_id, |l| l["first_delivery_id"].as_str().unwrap());
     let database = rusqlite::Connection::open(&server.inbox_path).unwrap();
     let sql = "SELECT body FROM deliveries WHERE delivery_id = ?1";
     let body: Result<Vec<u8>, _> = database.query_row(sql, [first], |row| row.get(0));
-    if let Ok(body) = body {
-        let delivery: Value = serde_json::from_slice(&body).unwrap();
-        return delivery["item"].as_str().map(str::to_owned);
-    }
+    body.ok().map(|body| serde_json::from_slice(&body).unwrap())
+}
+
+/// The item of a delivery that was refused, by the line that says so.
+fn refused(server: &Server, delivery_id: &str) -> Option<String> {
     let dropped = server.events("routing.dropped");
     let dropped = dropped.iter().find(|l| l["delivery_id"] == delivery_id)?;
     dropped["work_items"][0].as_str().map(str::to_owned)
+}
+
+/// What guards and router make of it where nobody lives and nobody but the author of the examples is listed:
+/// its effect, the guards' word, the targets by number, what has to be asked first, and its key.
+fn decision(delivery: &Delivery) -> String {
+    let authorized = AuthorizedUsers::new([EXAMPLES_BY]);
+    let judged = guard::judge(&guard::Facts {
+        delivery,
+        authorized: &authorized,
+        own_comment: false,
+        retention_days: u32::MAX,
+    });
+    let judged = match judged {
+        Judgement::Allowed => "allowed",
+        Judgement::TooOld => "too-old",
+        Judgement::Refused(reason) => reason.as_str(),
+    };
+    let facts = route::Facts {
+        delivery,
+        owners: &[],
+        authorized: &authorized,
+        own_account: None,
+        is_command: false,
+    };
+    let routed = route::route(&facts);
+    let numbers = |items: &[WorkItemRef]| {
+        let numbers: Vec<String> = items
+            .iter()
+            .map(|item| format!("#{}", item.number()))
+            .collect();
+        numbers.join(",")
+    };
+    let mut asked = String::new();
+    for (what, items) in [
+        ("pull", route::unknown_pulls(&facts)),
+        ("issue", route::doubtful_items(&facts)),
+    ] {
+        if !items.is_empty() {
+            asked = format!(" ask-{what}:{}", numbers(&items));
+        }
+    }
+    let effect = serde_json::to_value(&delivery.effect).unwrap();
+    let key = delivery
+        .content_key
+        .trim_start_matches("github/github.com/");
+    format!(
+        " | {} {judged} {}{asked} {key}",
+        effect["kind"].as_str().unwrap(),
+        numbers(&routed.targets)
+    )
 }
 
 #[test]

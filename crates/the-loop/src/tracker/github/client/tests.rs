@@ -242,6 +242,20 @@ fn in33_of_a_long_log_the_end_is_kept() {
         .unwrap();
     assert_eq!(job.log.last().map(String::as_str), Some("the last line"));
     assert_eq!((job.name, job.unavailable), (None, None));
+    // What stands behind the bound is not read.
+    let mut log = "a line\n".repeat((20 << 20) / 7 + 1);
+    log.push_str("beyond\n");
+    let (port, _told) = answering_each(vec![http(200, "", jobs), http(200, "", &log)]);
+    let bench = super::tests::bench("github.com", port);
+    let job = Github::new(&bench.place.world)
+        .failed_job(&bench.settings, &bench.item, RUN)
+        .unwrap();
+    assert_eq!(job.log.len(), 80);
+    assert!(
+        job.log.iter().all(|line| "a line".starts_with(&**line)),
+        "{:?}",
+        job.log
+    );
 }
 
 #[test]
