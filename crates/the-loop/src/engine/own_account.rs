@@ -116,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// May these be the agent's own words? They are of that account, and the session was in a turn when they
-    /// were written.
+    /// May these be the agent's own words? They are of that account, and were written after the turn that is
+    /// going on began. Words that began it, and those that came with them, are a person's.
     pub(super) fn is_suspect(&self, gathered: &Gathered, delivery: &Delivery) -> bool {
         let Effect::Text(text) = &delivery.effect else {
             return false;
@@ -128,7 +128,7 @@ impl Engine {
         let agent = lock(&self.0.agents).get(&gathered.key).cloned();
         let standing = agent.and_then(|agent| lock(&agent).standing());
         let written = text.created_at.unwrap_or(delivery.received_at);
-        standing.is_some_and(|seen| seen.state == AgentState::Working || seen.at >= written)
+        standing.is_some_and(|seen| seen.state == AgentState::Working && seen.at <= written)
     }
 
     /// Counts words that may be the agent's own; `true` when they are too many within an hour. The counting

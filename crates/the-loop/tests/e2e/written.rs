@@ -231,19 +231,52 @@ fn in25_di52_an_agent_that_may_answer_itself_is_stopped_and_does_not_release_its
     knows_account(&rig);
     rig.start(1);
     for n in 1..5 {
+        next_second(&rig);
         let id = rig.say(1, &format!("maybe its own words {n}"));
         rig.confirmed(&id);
         let queued = rig.event("dispatch.queued", |e| e["delivery_id"] == id.as_str());
         assert_eq!(queued["suspect_self"], true, "{queued}");
     }
+    next_second(&rig);
     let fifth = rig.say(1, "and once more");
     let parked = rig.event("limit.parked", |_| true);
     assert_eq!(parked["reason"], "self-conversation", "{parked}");
     rig.event("delivery.held", |e| e["delivery_id"] == fifth.as_str());
+    next_second(&rig);
     let order = rig.say(1, "the-loop resume");
     let refused = rig.event("control.rejected", |e| e["delivery_id"] == order.as_str());
     assert_eq!(refused["reason"], "self-control");
     // A shell may release it.
     rig.ok(&["sessions", "resume", "github:octo/repo#1", "--no-comment"]);
     rig.confirmed(&fifth);
+}
+
+/// Waits for the second after this one: GitHub's times are whole seconds, and what is said in the second in
+/// which a turn began is not known to be said in it.
+fn next_second(rig: &Rig) {
+    let began = jiff::Timestamp::now().as_second();
+    let over = || jiff::Timestamp::now().as_second() > began;
+    rig.until("the next second", || over().then_some(()));
+}
+
+#[test]
+fn in25_a_person_s_review_of_many_comments_is_no_conversation_with_itself() {
+    let hub = Hub::of(MAINTAINER);
+    let rig = rig_with(&hub, TOKEN, "THE_LOOP_DEMO_BUSY_MS=600000\n");
+    knows_account(&rig);
+    rig.start(1);
+    let about = || pull("x", 30, MAINTAINER, ("feature", "Closes #1"));
+    for n in 0..6 {
+        // Written before the turn in which they arrive.
+        let mut said = inline(about(), 9100 + n, MAINTAINER, &format!("remark {n}"));
+        let before = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(1);
+        said["comment"]["created_at"] = before.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+        rig.confirmed(&rig.accepted("pull_request_review_comment", &said));
+    }
+    assert!(rig.events("limit.parked").is_empty());
+    let queued = rig.events("dispatch.queued");
+    assert!(
+        queued.iter().all(|e| e.get("suspect_self").is_none()),
+        "{queued:#?}"
+    );
 }

@@ -301,11 +301,14 @@ fn bearer(token: &SecretString) -> String {
     format!("Bearer {}", token.expose_secret())
 }
 
-/// What `Retry-After` asks for, in seconds, up to the bound.
+/// What `Retry-After` asks for, in seconds, up to the bound; the bound where the hour's calls are used up.
 fn wait_of(headers: &ureq::http::HeaderMap) -> Option<Duration> {
-    let seconds = headers.get("retry-after")?.to_str().ok()?.trim();
-    let wait = Duration::from_secs(seconds.parse().ok()?);
-    Some(wait.min(WAIT_MAX))
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let asked = text("retry-after").and_then(|seconds| seconds.parse().ok());
+    let spent = text("x-ratelimit-remaining") == Some("0");
+    let wait = asked.map(Duration::from_secs);
+    wait.or_else(|| spent.then_some(WAIT_MAX))
+        .map(|wait| wait.min(WAIT_MAX))
 }
 
 /// The words of a fault are ours: those of libraries may hold the address with what was in it.

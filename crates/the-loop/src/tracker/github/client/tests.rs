@@ -115,6 +115,10 @@ fn in57_what_an_answer_means() {
             http(429, "retry-after: 99999999\r\n", "{}"),
             WriteError::Throttled(WAIT_MAX),
         ),
+        (
+            http(403, "x-ratelimit-remaining: 0\r\n", "{}"),
+            WriteError::Throttled(WAIT_MAX),
+        ),
         (http(404, "", "{}"), WriteError::NotFound),
         (http(410, "", "{}"), WriteError::NotFound),
         (http(500, "", "<html>"), WriteError::Status(500)),
