@@ -283,13 +283,33 @@ impl Rig {
             }
             assert!(
                 Instant::now() < deadline,
-                "never: {what}\n{}\n{:#}\n{}",
+                "never: {what}\n{}\n{:#}\n{}\n{}",
                 self.screen(),
                 self.json(&["deliveries", "list"]),
                 self.ok(&["events", "--limit", "30"]),
+                self.daemon(),
             );
             std::thread::park_timeout(LOOK_EVERY);
         }
+    }
+
+    /// What the daemon's threads do, of which a test that fails for a daemon that hangs has to tell.
+    fn daemon(&self) -> String {
+        let status = self.program(&["status", "--format", "json"]);
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let service = &status["services"][0];
+        let tasks = format!("/proc/{}/task", service["pid"]);
+        let read = |task: &Path, file: &str| {
+            let text = std::fs::read_to_string(task.join(file));
+            text.unwrap_or_default().trim().to_owned()
+        };
+        let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+        let told = tasks.map(|task| {
+            let task = task.path();
+            let files = ["comm", "wchan", "syscall"].map(|file| read(&task, file));
+            files.join(" ")
+        });
+        format!("{service:#}\n{}", told.collect::<Vec<_>>().join("\n"))
     }
 
     /// Processes that carry this root's mark.
