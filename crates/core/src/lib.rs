@@ -30,5 +30,6 @@ pub mod prompt;
 pub mod workspace;
 
 pub mod event;
+pub mod quota;
 pub mod record;
 pub mod redact;

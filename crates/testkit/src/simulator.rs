@@ -21,6 +21,7 @@ use the_loop::store::eventlog::{EventLog, Reader};
 use the_loop::store::inbox::{Accepted, Inbox, InboxError, ListFilter, ListRow, States};
 use the_loop::store::layout::Layout;
 use the_loop::store::lock::Locks;
+use the_loop::tracker::github::client::Github;
 use the_loop::world::World;
 use the_loop_core::delivery::Delivery;
 use the_loop_core::event::Filter;
@@ -141,6 +142,7 @@ impl Simulator {
             layout: self.layout.clone(),
             inbox: inbox.inbox.clone(),
             log: Arc::new(log),
+            github: Github::new(&world),
             instance: prepared.instance,
             world,
         });
@@ -169,6 +171,7 @@ impl Simulator {
             layout: self.layout.clone(),
             inbox: inbox.inbox,
             log: Arc::new(log),
+            github: Github::new(&world),
             instance: self.layout.instance_id(&world).expect("an instance"),
             world: world.clone(),
         });

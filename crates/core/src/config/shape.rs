@@ -97,6 +97,13 @@ pub const REPO: Shape = Shape {
     pattern: Some("^[^/]+/[^/]+$"),
     choices: &[],
 };
+/// `OWNER/REPO` or `HOST/OWNER/REPO`.
+pub const REPO_OF_HOST: Shape = Shape {
+    words: "OWNER/REPO or HOST/OWNER/REPO",
+    fits: |s| RepoRef::parse(s).is_ok(),
+    pattern: Some("^([^/]+/)?[^/]+/[^/]+$"),
+    choices: &[],
+};
 /// `HOST` or `HOST/OWNER/REPO`.
 pub const HOST_OR_REPO: Shape = Shape {
     words: "HOST or HOST/OWNER/REPO",

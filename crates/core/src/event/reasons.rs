@@ -162,6 +162,14 @@ words! {
     ServiceName {
         Api = "api", GhWebhook = "gh-webhook", Poller = "poller", Engine = "engine", Channels = "channels",
     }
+    /// What it means for us that a host's calls come to an end.
+    QuotaEffect { None = "none", PollingPaused = "polling-paused" }
+    /// How the poller found an item to have ended.
+    ClosureState { Closed = "closed", Merged = "merged", Deleted = "deleted", Transferred = "transferred" }
+    /// What ended.
+    ClosureKind { Issue = "issue", PullRequest = "pull-request" }
+    /// Why a repository cannot be asked, where that is a rule of ours.
+    ProviderErrorReason { SourceTooLarge = "source-too-large" }
     /// What a file of state is.
     StateKind {
         Session = "session", Portable = "portable", Ticket = "ticket", Saved = "saved", Status = "status",

@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 use super::catalogue::{EventType, Field};
 use super::fields;
 use super::reasons::{
-    AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, CommandWord,
-    CommentKind, ConfirmedBy, ControlEffect, ControlRejectReason, ControlVia, DispatchDropReason,
-    DispatchVia, DuplicateBy, ExitedState, HeldReason, Interaction, KeptReason, Level, LimitReason,
-    LinkageReason, LinkageVia, ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome,
-    RestartOutcome, RestartSkipped, RetriedVia, RoutingDropReason, Runner, SavedWhy, ServiceName,
-    SilentNext, StateKind, StopReason, Strategy, SucceededReason, SucceededState, TicketChange,
-    UncertainNext, UncertainReason, UnconfirmedNext, WaitingKind, WebhookRejectReason,
+    AbandonedReason, AdoptedWas, AutoclosedReason, CleanupDeferredReason, ClosedVia, ClosureKind,
+    ClosureState, CommandWord, CommentKind, ConfirmedBy, ControlEffect, ControlRejectReason,
+    ControlVia, DispatchDropReason, DispatchVia, DuplicateBy, ExitedState, HeldReason, Interaction,
+    KeptReason, Level, LimitReason, LinkageReason, LinkageVia, ProviderErrorReason, QuotaEffect,
+    ReactionState, ReleasedVia, ResolvedBy, ResolvedOutcome, RestartOutcome, RestartSkipped,
+    RetriedVia, RoutingDropReason, Runner, SavedWhy, ServiceName, SilentNext, StateKind,
+    StopReason, Strategy, SucceededReason, SucceededState, TicketChange, UncertainNext,
+    UncertainReason, UnconfirmedNext, WaitingKind, WebhookRejectReason,
 };
 use super::word::FieldValue;
 use crate::delivery::Ingress;
@@ -117,6 +118,10 @@ fn warns_with_records(records: u64) -> Level {
     } else {
         Level::Info
     }
+}
+
+fn informs_when(moved: bool) -> Level {
+    if moved { Level::Info } else { Level::Debug }
 }
 
 fn warns_unless(well: bool) -> Level {
@@ -239,6 +244,16 @@ log_events! {
     TrackerAuthFailed = "tracker.auth_failed", Error, { host: String, operation: String, status: u32 }
     /// The ticket had as many comments of ours within an hour as it may have; this one was not written.
     CommentWithheld = "comment.withheld", Warning, { work_item: Ref, what: CommentKind, count: u32 }
+
+    /// A host's calls of this hour come to an end; told once an hour of the host's.
+    QuotaLow = "quota.low", Warning,
+    { host: String, remaining: u64, limit: u64, resets_at: Timestamp, effect: QuotaEffect }
+    /// A host takes no more calls within this hour.
+    QuotaExhausted = "quota.exhausted", Warning, { host: String, resets_at: Timestamp }
+    /// A host asks for a pause; all calls to it wait.
+    QuotaThrottled = "quota.throttled", Warning, { host: String, retry_after_s: u64 }
+    /// A host takes calls again, within the hour.
+    QuotaRecovered = "quota.recovered", Info, { host: String, remaining: u64 }
 
     section "Control"
 
@@ -458,6 +473,15 @@ log_events! {
     /// Another process holds the receiver's lock.
     ServerBlocked = "server.blocked", Warning,
     { path: String, holder: Option<u32> }
+    /// The poller asks its sources from now on.
+    PollerStarted = "poller.started", Info,
+    { interval_seconds: u32, sources: Vec<String> }
+    /// The poller has ended.
+    PollerStopped = "poller.stopped", Info,
+    {}
+    /// Another process holds the poller's lock.
+    PollerBlocked = "poller.blocked", Warning,
+    { path: String, holder: Option<u32> }
     /// A task of the daemon died; its lock is released.
     ServiceFailed = "service.failed", Error,
     { service: ServiceName, error: String }
@@ -488,6 +512,34 @@ log_events! {
     /// Lines that could not be written since then.
     LogLost = "log.lost", Error,
     { count: u64, since: Timestamp, error: String }
+
+    section "Poller"
+
+    /// A cycle over all sources has ended; told at info when it moved something.
+    PollCycle = "poll.cycle", Debug | Info by moved: informs_when,
+    { items_seen: u64, spawns: u64, comments_forwarded: u64, closures: u64, failures: u64, errors: u64,
+      interrupted: bool, requests: u64, not_modified: u64, duration_ms: u64, moved: bool }
+    /// What was missed while the receiver was down was looked for.
+    PollBackfill = "poll.backfill", Info,
+    { host: String, since: Timestamp, count: u64 }
+    /// An item was seen for the first time; what had been said on it counts as known.
+    PollBaselined = "poll.baselined", Info,
+    { work_item: Ref, comments: u64, commands: u64 }
+    /// An item with a session, or a pull request of one, has ended.
+    PollClosureDetected = "poll.closure_detected", Info,
+    { work_item: Ref, state: ClosureState, kind: ClosureKind, actor: Option<String> }
+    /// A repository could not be asked; this cycle goes on without it.
+    PollProviderError = "poll.provider_error", Error,
+    { host: String, repo: Option<String>, reason: Option<ProviderErrorReason>, error: String }
+    /// Something about an item went wrong; this cycle goes on without it.
+    PollItemError = "poll.item_error", Warning,
+    { work_item: Ref, error: String }
+    /// Nobody authorised stands behind a session for this item; told once an item and run.
+    PollUnauthorized = "poll.unauthorized", Warning,
+    { work_item: Ref, actor: String }
+    /// Words, or a result, that a cycle found were put into the inbox.
+    PollCommentForwarded = "poll.comment_forwarded", Info,
+    { work_item: Ref, comment_id: String, delivery_id: String, attempts: u32 }
 
     section "Embedded tracker"
 

@@ -33,6 +33,7 @@ use crate::store::layout::Layout;
 use crate::store::lock::{LockError, Locks, ServiceLock, ServiceLockError};
 use crate::store::registry::Registry;
 use crate::telemetry::DaemonLog;
+use crate::tracker::github::client::Github;
 use crate::world::World;
 
 /// After its first second a task that died is tried again, the wait doubling up to this (SE-24).
@@ -57,6 +58,7 @@ struct Shared {
     live: Arc<Live>,
     inbox: Inbox,
     log: EventLog,
+    github: Github,
     instance: String,
     since: Timestamp,
     engine: Mutex<Engine>,
@@ -80,6 +82,7 @@ impl Shared {
             settings: Arc::clone(&self.live),
             inbox: self.inbox.clone(),
             log: Arc::new(self.log.clone()),
+            github: self.github.clone(),
             instance: self.instance.clone(),
         })
     }
@@ -156,12 +159,16 @@ pub fn run(
         tell_recovered(world, &layout, &inbox, &log, left_over.pid);
     }
     let live = Arc::new(Live::new(world, loaded, Overrides::default()));
+    let teller = log.clone();
+    let teller = move |event| teller.emit(Source::Tracker, event);
+    let github = Github::telling(world, Arc::new(teller));
     let engine = Engine::new(Parts {
         world: world.clone(),
         layout: layout.clone(),
         settings: Arc::clone(&live),
         inbox: inbox.clone(),
         log: Arc::new(log.clone()),
+        github: github.clone(),
         instance: prepared.instance.clone(),
     });
     let shared = Arc::new(Shared {
@@ -170,6 +177,7 @@ pub fn run(
         live,
         inbox,
         log,
+        github,
         instance: prepared.instance,
         since: world.clock.now(),
         engine: Mutex::new(engine),

@@ -22,7 +22,6 @@ use crate::store::inbox::{DeliveryRow, Seq};
 use crate::store::registry::RecordFault;
 use crate::tracker::github::client::{Github, WriteError};
 use crate::tracker::github::credential::{self, NoToken};
-use crate::world::World;
 
 /// How long a host that gave no answer is not asked.
 const WITHOUT_ANSWER: Duration = Duration::from_mins(1);
@@ -34,9 +33,8 @@ const KNOWN_MAX: usize = 256;
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// What is being asked, and what was learnt.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lookups {
-    client: Github,
     state: Mutex<State>,
 }
 
@@ -83,16 +81,6 @@ impl Drop for InHand<'_> {
         }
         drop(state);
         self.engine.wake();
-    }
-}
-
-impl Lookups {
-    /// Nothing is asked yet.
-    pub(super) fn new(world: &World) -> Self {
-        Self {
-            client: Github::new(world),
-            state: Mutex::default(),
-        }
     }
 }
 
@@ -300,7 +288,7 @@ impl Engine {
         if let Some(why) = self.cannot_ask(settings, &host) {
             return Err(why);
         }
-        let answer = question(&self.0.lookups.client);
+        let answer = question(&self.0.parts.github);
         if let Err(error) = &answer {
             if let Some(rest) = rest_after(error) {
                 let until = self.world().clock.now().plus(rest);

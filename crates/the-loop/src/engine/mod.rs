@@ -88,6 +88,7 @@ use crate::store::portable::Portable;
 use crate::store::registry::Registry;
 use crate::store::saved::SavedStore;
 use crate::tmux::Tmux;
+use crate::tracker::github::client::Github;
 use crate::tracker::local::LocalTracker;
 use crate::world::World;
 
@@ -111,6 +112,8 @@ pub struct Parts {
     pub inbox: Inbox,
     /// The operators' log.
     pub log: Arc<EventLog>,
+    /// The way to GitHub, shared by all who go it (IN-39).
+    pub github: Github,
     /// This root's id: the mark in every pane (state page, section 12).
     pub instance: String,
 }
@@ -190,7 +193,7 @@ impl Engine {
             drift: Mutex::default(),
             write_back: write_back::WriteBack::default(),
             accounts: own_account::OwnAccounts::default(),
-            lookups: lookup::Lookups::new(&parts.world),
+            lookups: lookup::Lookups::default(),
             parts,
         }))
     }

@@ -16,7 +16,6 @@ use the_loop_core::time::Timestamp;
 
 use super::item::Gathered;
 use super::{Engine, lock};
-use crate::tracker::github::client::Github;
 use crate::tracker::github::credential;
 
 /// Comments within an hour that an agent may have answered itself with; then the item is parked (IN-25).
@@ -65,7 +64,7 @@ impl Engine {
     }
 
     fn ask_each(&self, settings: &Settings, hosts: &HashSet<String>) {
-        let client = Github::new(self.world());
+        let client = &self.0.parts.github;
         for host in hosts {
             match client.account(settings, host) {
                 Ok(account) => {

@@ -66,7 +66,6 @@ struct State {
     last: Option<Instant>,
     commented: HashMap<ItemKey, VecDeque<Timestamp>>,
     reacted: VecDeque<(String, ReactionState)>,
-    closed_until: HashMap<String, Timestamp>,
     refused_at: HashMap<String, Timestamp>,
     without_token: HashMap<String, Timestamp>,
 }
@@ -156,7 +155,7 @@ impl Engine {
 
     fn write_all(&self) {
         let _ended = EndsWithPanic(&self.0.write_back);
-        let client = Github::new(self.world());
+        let client = self.0.parts.github.clone();
         loop {
             let (write, last) = {
                 let mut state = lock(&self.0.write_back.state);
@@ -225,16 +224,7 @@ impl Engine {
         settings: &Settings,
         write: &Write,
     ) -> Result<Option<String>, WriteError> {
-        let host = write.item().repo().host.to_ascii_lowercase();
-        let now = self.world().clock.now();
-        let closed = lock(&self.0.write_back.state)
-            .closed_until
-            .get(&host)
-            .copied();
-        if let Some(until) = closed.filter(|until| *until > now && until.since(now) > PATIENCE) {
-            return Err(WriteError::Throttled(until.since(now)));
-        }
-        let answer = match write {
+        match write {
             Write::Comment { item, text, .. } => client
                 .comment(settings, item, text)
                 .map(|posted| Some(posted.node_id)),
@@ -244,12 +234,7 @@ impl Engine {
                 place,
                 ..
             } => client.react(settings, item, place, content).map(|()| None),
-        };
-        if let Err(WriteError::Throttled(wait)) = &answer {
-            let mut state = lock(&self.0.write_back.state);
-            state.closed_until.insert(host, now.plus(*wait));
         }
-        answer
     }
 
     /// How many comments the item had within the hour, where that is as many as it may have; else this one is

@@ -16,6 +16,7 @@ use super::link;
 use crate::engine::{Engine, Parts, Rest, is_deed};
 use crate::settings::{Live, Overrides};
 use crate::store::inbox::{Accepted, Inbox, OutcomeRow, Seq};
+use crate::tracker::github::client::Github;
 
 /// Between two looks at a delivery that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -124,6 +125,7 @@ pub fn engine(desk: &Desk, inbox: &Inbox) -> Result<Engine, OpError> {
         settings: Arc::new(Live::new(&desk.world, &desk.loaded, overrides)),
         inbox: inbox.clone(),
         log: Arc::new(desk.log.clone()),
+        github: Github::new(&desk.world),
         instance: instance.map_err(|e| unusable_root(&e))?,
     }))
 }

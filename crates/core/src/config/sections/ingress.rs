@@ -1,13 +1,53 @@
 //! `polling` and `webhooks`.
 
-use crate::config::key::{Kind, PathFrom, section};
+use crate::config::key::{Kind, PathFrom, choice, section};
 use crate::config::shape;
+
+choice! {
+    /// `polling.sources[].provider`.
+    PollProvider = Github {
+        /// GitHub, or a GitHub host of one's own.
+        Github = "github",
+    }
+}
 
 section! {
     /// `polling`.
     Polling {
+        /// Whether the daemon asks its sources for what is new.
+        enabled: bool = false, Kind::Bool, Start;
+        /// Seconds between two cycles.
+        interval_seconds: u32 = 60, Kind::Int { min: 1, max: 86_400 }, Yes;
         /// Dispatch attempts before a delivery is given up, whichever way it came in.
         max_retries: u32 = 3, Kind::Int { min: 1, max: u64::from(u32::MAX) }, Yes;
+        /// Whether a start of the receiver looks for what came while it was down.
+        backfill_on_start: bool = true, Kind::Bool, Start;
+        /// What is asked.
+        sources: Vec<PollSource> = Vec::new(), Kind::Rows { keys: PollSource::keys, max: 100 }, Yes;
+    }
+}
+
+section! {
+    /// `polling.sources[]`.
+    PollSource {
+        /// Which tracker.
+        provider: PollProvider = PollProvider::default(), Kind::Choice(PollProvider::WORDS), Yes;
+        /// Repositories, `OWNER/REPO` or `HOST/OWNER/REPO`; repeats are dropped. Required.
+        repos: Vec<String> = Vec::new(), Kind::List(shape::REPO_OF_HOST), Yes;
+        /// What of them is followed.
+        monitor: PollMonitor = PollMonitor::default(), Kind::Section(PollMonitor::keys), Yes;
+    }
+}
+
+section! {
+    /// `polling.sources[].monitor`.
+    PollMonitor {
+        /// Tickets.
+        issues: bool = true, Kind::Bool, Yes;
+        /// Pull requests.
+        pull_requests: bool = true, Kind::Bool, Yes;
+        /// Finished workflow runs.
+        ci: bool = true, Kind::Bool, Yes;
     }
 }
 

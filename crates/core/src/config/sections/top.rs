@@ -72,6 +72,8 @@ section! {
         token_file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, Yes;
         /// Variables that may hold the token; the first one that is set and not empty counts.
         token_env: Vec<String> = vec!["GITHUB_TOKEN".to_owned(), "GH_TOKEN".to_owned()], Kind::List(shape::VARIABLE), Start;
+        /// Share of an hour's calls, in per cent, that the poller leaves to others.
+        quota_reserve_percent: u32 = 10, Kind::Int { min: 0, max: 90 }, Yes;
         /// GitHub's own program.
         cli: GithubCli = GithubCli::default(), Kind::Section(GithubCli::keys), Yes;
         /// Further GitHub hosts whose payloads are accepted and that are written to.
@@ -98,6 +100,8 @@ section! {
         token_file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, Yes;
         /// Variables that may hold the token; the first one that is set and not empty counts.
         token_env: Vec<String> = vec!["GH_ENTERPRISE_TOKEN".to_owned(), "GITHUB_ENTERPRISE_TOKEN".to_owned()], Kind::List(shape::VARIABLE), Start;
+        /// Share of an hour's calls, in per cent, that the poller leaves to others.
+        quota_reserve_percent: u32 = 10, Kind::Int { min: 0, max: 90 }, Yes;
     }
 }
 
@@ -135,6 +139,16 @@ impl GithubIntegration {
             }
         };
         Some(address.trim_end_matches('/').to_owned())
+    }
+
+    /// Share of an hour's calls of a host, in per cent, that the poller leaves to others (IN-51).
+    pub fn reserve_of(&self, host: &str) -> u32 {
+        let entry = self
+            .host(host)
+            .filter(|_| !host.eq_ignore_ascii_case(crate::ids::DEFAULT_HOST));
+        entry.map_or(self.quota_reserve_percent, |entry| {
+            entry.quota_reserve_percent
+        })
     }
 
     /// Are payloads of this host accepted?

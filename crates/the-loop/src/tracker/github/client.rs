@@ -1,5 +1,6 @@
 //! What is written to GitHub (IN-57, IN-59) and asked of it (`read`), over its REST interface. Nothing is asked of a host that is not configured (IN-13), and no redirect is followed (CF-17).
 
+mod gate;
 mod read;
 
 use std::fmt;
@@ -12,11 +13,13 @@ use serde_json::{Value, json};
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{Actor, Delivery};
 use the_loop_core::ids::WorkItemRef;
+use the_loop_core::quota::Caller;
 use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, RequestBuilder};
 
-use super::credential::{self, NoToken};
+pub use self::gate::{HostQuota, Teller};
+use super::credential::NoToken;
 use crate::world::World;
 
 /// Time for a call, from its first byte to its last (IN-57).
@@ -25,8 +28,6 @@ const CALL_WITHIN: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 /// The version of the interface that is asked for (IN-39).
 const API_VERSION: &str = "2022-11-28";
-/// Longest wait that an answer may ask for.
-const WAIT_MAX: Duration = Duration::from_mins(15);
 
 /// The client. Clones share what it remembers.
 #[derive(Clone)]
@@ -34,6 +35,7 @@ pub struct Github {
     world: World,
     agent: Agent,
     kept: Arc<Mutex<read::Kept>>,
+    gates: Arc<gate::Gates>,
 }
 
 /// A comment that stands.
@@ -172,6 +174,15 @@ fn number_in(key: &str) -> Option<u64> {
 impl Github {
     /// Builds it; nothing is called.
     pub fn new(world: &World) -> Self {
+        Self::build(world, None)
+    }
+
+    /// One that tells how it stands with the calls that hosts take (IN-51).
+    pub fn telling(world: &World, teller: Teller) -> Self {
+        Self::build(world, Some(teller))
+    }
+
+    fn build(world: &World, teller: Option<Teller>) -> Self {
         let roots = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let config = Agent::config_builder()
             .timeout_global(Some(CALL_WITHIN))
@@ -184,6 +195,7 @@ impl Github {
             world: world.clone(),
             agent: Agent::new_with_config(config),
             kept: Arc::default(),
+            gates: Arc::new(gate::Gates::new(teller)),
         }
     }
 
@@ -218,8 +230,8 @@ impl Github {
     /// Whose the credential of a host is (IN-24).
     pub fn account(&self, settings: &Settings, host: &str) -> Result<Actor, WriteError> {
         let (url, token) = self.call(settings, host, "user")?;
-        let answer = prepared(self.agent.get(&url), &token).call();
-        let account = judged(answer.map_err(fault)?)?;
+        let call = || prepared(self.agent.get(&url), &token).call();
+        let account = judged(self.through_gate(settings, host, Caller::Other, call)?)?;
         let login = account.get("login").and_then(Value::as_str);
         let is_bot = account.get("type").and_then(Value::as_str) == Some("Bot");
         Ok(Actor {
@@ -240,8 +252,8 @@ impl Github {
         let repo = item.repo();
         let below = format!("repos/{}/{path}", repo.full_name());
         let (url, token) = self.call(settings, &repo.host, &below)?;
-        let answer = prepared(self.agent.post(&url), &token).send_json(body);
-        judged(answer.map_err(fault)?)
+        let call = || prepared(self.agent.post(&url), &token).send_json(body);
+        judged(self.through_gate(settings, &repo.host, Caller::Other, call)?)
     }
 
     /// Address and token of a call to a configured host.
@@ -253,7 +265,7 @@ impl Github {
     ) -> Result<(String, SecretString), WriteError> {
         let api = settings.integrations.github.api_of(host);
         let api = api.ok_or_else(|| WriteError::UnknownHost(host.to_owned()))?;
-        let token = credential::token(&self.world, settings, host)?;
+        let token = self.token(settings, host)?;
         Ok((format!("{api}/{path}"), token))
     }
 }
@@ -274,11 +286,8 @@ fn judged(answer: Response<Body>) -> Result<Value, WriteError> {
 /// An answer that is none of a fault.
 fn checked(answer: Response<Body>) -> Result<Response<Body>, WriteError> {
     let status = answer.status().as_u16();
-    let wait = wait_of(answer.headers());
     match status {
         200..=299 => Ok(answer),
-        429 => Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
-        403 if wait.is_some() => Err(WriteError::Throttled(wait.unwrap_or(MINUTE))),
         401 | 403 => Err(WriteError::Refused(status)),
         404 | 410 => Err(WriteError::NotFound),
         _ => Err(WriteError::Status(status)),
@@ -294,21 +303,8 @@ fn body_of(mut answer: Response<Body>, bytes_max: u64) -> Result<Vec<u8>, WriteE
     Ok(bytes)
 }
 
-/// How long to wait where an answer does not say.
-const MINUTE: Duration = Duration::from_mins(1);
-
 fn bearer(token: &SecretString) -> String {
     format!("Bearer {}", token.expose_secret())
-}
-
-/// What `Retry-After` asks for, in seconds, up to the bound; the bound where the hour's calls are used up.
-fn wait_of(headers: &ureq::http::HeaderMap) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let asked = text("retry-after").and_then(|seconds| seconds.parse().ok());
-    let spent = text("x-ratelimit-remaining") == Some("0");
-    let wait = asked.map(Duration::from_secs);
-    wait.or_else(|| spent.then_some(WAIT_MAX))
-        .map(|wait| wait.min(WAIT_MAX))
 }
 
 /// The words of a fault are ours: those of libraries may hold the address with what was in it.

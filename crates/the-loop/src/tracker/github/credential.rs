@@ -57,6 +57,12 @@ pub fn is_possible(world: &World, settings: &Settings, host: &str) -> bool {
     !file.is_empty() || is_set || !github.cli.binary.is_empty()
 }
 
+/// Is the token asked of GitHub's own program, which takes a while?
+pub fn is_from_program(world: &World, settings: &Settings, host: &str) -> bool {
+    let (file, names) = sources(settings, host);
+    file.is_empty() && !names.iter().any(|name| world.var(name).is_some())
+}
+
 /// The file and the variables of a host.
 fn sources<'a>(settings: &'a Settings, host: &str) -> (&'a str, &'a [String]) {
     let github = &settings.integrations.github;

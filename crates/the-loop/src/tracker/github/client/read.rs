@@ -10,6 +10,7 @@ use the_loop_core::answers::{FailedJob, ItemSeen, PullSeen, log_tail};
 use the_loop_core::ci::{Outcome, RunTry, outcome};
 use the_loop_core::config::Settings;
 use the_loop_core::ids::WorkItemRef;
+use the_loop_core::quota::Caller;
 use ureq::Body;
 use ureq::http::{Response, Uri, header};
 
@@ -207,12 +208,15 @@ impl Github {
         let repo = item.repo();
         let below = format!("repos/{}/{path}", repo.full_name());
         let (url, token) = self.call(settings, &repo.host, &below)?;
-        let request = prepared(self.agent.get(&url), &token).config();
-        let mut request = request.timeout_global(Some(left(until)?)).build();
-        if let Some(validator) = validator {
-            request = request.header(header::IF_NONE_MATCH, validator);
-        }
-        request.call().map_err(fault)
+        self.through_gate(settings, &repo.host, Caller::Other, || {
+            let left = left(until).unwrap_or(Duration::ZERO);
+            let request = prepared(self.agent.get(&url), &token).config();
+            let mut request = request.timeout_global(Some(left)).build();
+            if let Some(validator) = validator {
+                request = request.header(header::IF_NONE_MATCH, validator);
+            }
+            request.call()
+        })
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {

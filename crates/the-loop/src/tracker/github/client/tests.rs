@@ -102,6 +102,8 @@ fn in59_a_comment_goes_to_the_item_of_its_own_host() {
     }
 }
 
+const MINUTE: Duration = Duration::from_mins(1);
+
 #[test]
 fn in57_what_an_answer_means() {
     let limited = WriteError::Throttled(Duration::from_secs(7));
@@ -113,11 +115,19 @@ fn in57_what_an_answer_means() {
         (http(429, "", "{}"), WriteError::Throttled(MINUTE)),
         (
             http(429, "retry-after: 99999999\r\n", "{}"),
-            WriteError::Throttled(WAIT_MAX),
+            WriteError::Throttled(15 * MINUTE),
         ),
         (
             http(403, "x-ratelimit-remaining: 0\r\n", "{}"),
-            WriteError::Throttled(WAIT_MAX),
+            WriteError::Throttled(MINUTE),
+        ),
+        (
+            http(
+                403,
+                "",
+                r#"{"message": "You have exceeded a Secondary rate limit."}"#,
+            ),
+            WriteError::Throttled(MINUTE),
         ),
         (http(404, "", "{}"), WriteError::NotFound),
         (http(410, "", "{}"), WriteError::NotFound),
