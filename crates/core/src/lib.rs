@@ -30,6 +30,7 @@ pub mod prompt;
 pub mod workspace;
 
 pub mod event;
+pub mod poll;
 pub mod quota;
 pub mod record;
 pub mod redact;

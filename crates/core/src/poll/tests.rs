@@ -1,0 +1,152 @@
+use super::*;
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_unix_ms(minute * 60_000)
+}
+
+fn actor(login: &str) -> Actor {
+    Actor {
+        login: login.to_owned(),
+        id: None,
+        bot: false,
+    }
+}
+
+fn said(minute: i64, login: &str, body: &str) -> Said {
+    Said {
+        id: format!("IC_{minute}"),
+        body: body.to_owned(),
+        author: Some(actor(login)),
+        at: at(minute),
+        is_edited: false,
+    }
+}
+
+fn chosen(thread: &[Said], change: impl Fn(&mut FirstSight<'_>)) -> Vec<usize> {
+    let authorized = AuthorizedUsers::new(["octocat"]);
+    let keywords = Keywords::default();
+    let mut facts = FirstSight {
+        keywords: &keywords,
+        authorized: &authorized,
+        over_until: None,
+        has_control: false,
+        session_since: None,
+    };
+    change(&mut facts);
+    first_sight(thread, &facts)
+}
+
+#[test]
+fn in41_a_cursor_never_goes_back_and_stands_while_nothing_is_newer() {
+    assert_eq!(cursor(None, None), None);
+    assert_eq!(cursor(None, Some(at(10))), Some(at(8)));
+    assert_eq!(cursor(Some(at(8)), None), Some(at(8)));
+    assert_eq!(cursor(Some(at(8)), Some(at(9))), Some(at(8)));
+    assert_eq!(cursor(Some(at(8)), Some(at(10))), Some(at(8)));
+    assert_eq!(cursor(Some(at(8)), Some(at(11))), Some(at(9)));
+}
+
+#[test]
+fn in45_of_a_first_sight_only_the_last_command_counts() {
+    let thread = [
+        said(1, "octocat", "the-loop start"),
+        said(2, "octocat", "just words"),
+        said(3, "octocat", "the-loop start"),
+        said(4, "mallory", "the-loop stop"),
+        said(5, "octocat", "> the-loop stop"),
+        said(6, "octocat", "more words"),
+    ];
+    assert_eq!(chosen(&thread, |_| {}), [2]);
+    assert_eq!(chosen(&thread, |f| f.has_control = true), [0; 0]);
+    assert_eq!(chosen(&thread, |f| f.over_until = Some(at(2))), [2]);
+    assert_eq!(chosen(&thread, |f| f.over_until = Some(at(3))), [0; 0]);
+}
+
+#[test]
+fn in45_an_edited_command_counts_for_nothing_and_no_earlier_one_takes_its_place() {
+    let mut thread = [
+        said(1, "octocat", "the-loop start"),
+        said(2, "octocat", "the-loop start"),
+    ];
+    thread[1].is_edited = true;
+    assert_eq!(chosen(&thread, |_| {}), [0; 0]);
+}
+
+#[test]
+fn in45_a_command_of_an_agent_a_bot_or_nobody_is_none() {
+    let mut agent = said(1, "octocat", "the-loop start");
+    agent.body = format!("{}\nthe-loop start", AGENT_COMMENT_MARK);
+    let mut nobody = said(2, "octocat", "the-loop start");
+    nobody.author = None;
+    let mut bot = said(3, "octocat", "the-loop start");
+    bot.author.as_mut().unwrap().bot = true;
+    let two = said(4, "octocat", "the-loop start\nthe-loop stop");
+    assert_eq!(chosen(&[agent, nobody, bot, two], |_| {}), [0; 0]);
+}
+
+#[test]
+fn in45_what_was_said_since_a_session_lives_is_told_to_it() {
+    let thread = [
+        said(1, "octocat", "before"),
+        said(2, "octocat", "the-loop start"),
+        said(3, "octocat", "after"),
+        said(4, "mallory", "judged by the guards"),
+    ];
+    let told = |f: &mut FirstSight<'_>| {
+        f.has_control = true;
+        f.session_since = Some(at(2));
+    };
+    assert_eq!(chosen(&thread, told), [2, 3]);
+    let reset = |f: &mut FirstSight<'_>| {
+        told(f);
+        f.over_until = Some(at(3));
+    };
+    assert_eq!(chosen(&thread, reset), [3]);
+}
+
+/// Every combination of what the gate looks at, against the rule in its own words.
+#[test]
+fn in46_the_gate_is_open_only_where_somebody_authorised_stands_behind_it() {
+    let authorized = AuthorizedUsers::new(["octocat"]);
+    let commands = [
+        None,
+        Some((ControlCommand::Start, "octocat")),
+        Some((ControlCommand::Start, "mallory")),
+        Some((ControlCommand::Stop, "octocat")),
+        Some((ControlCommand::Pause, "octocat")),
+        Some((ControlCommand::Cleanup, "octocat")),
+    ];
+    let (octocat, mallory) = (actor("octocat"), actor("mallory"));
+    let authors = [None, Some(&octocat), Some(&mallory)];
+    let bools = [false, true];
+    for (recorded, author) in commands.iter().flat_map(|c| authors.map(|a| (*c, a))) {
+        for bits in 0..16_u8 {
+            let bit = |n: u8| bools[usize::from(bits >> n & 1)];
+            let presence = Presence {
+                is_armed_by_label: bit(0),
+                is_owned: bit(1),
+                gave_up: bit(2),
+                recorded,
+                start_required: bit(3),
+                author,
+                authorized: &authorized,
+            };
+            let command = recorded.map(|(command, _)| command);
+            let wanted = bit(0)
+                && !bit(1)
+                && !bit(2)
+                && match command {
+                    None => !bit(3),
+                    Some(command) => command == ControlCommand::Start,
+                };
+            let by_command = recorded.is_some_and(|(_, who)| who == "octocat");
+            let by_author = author.is_some_and(|who| who.login == "octocat");
+            let expected = match (wanted, by_command || by_author) {
+                (false, _) => Gate::Closed,
+                (true, true) => Gate::Open(octocat.clone()),
+                (true, false) => Gate::AskWhoLabelled,
+            };
+            assert_eq!(gate(&presence), expected, "{presence:?}");
+        }
+    }
+}
