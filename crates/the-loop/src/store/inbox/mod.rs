@@ -2,7 +2,7 @@
 //!
 //! Reading order: `rows` (what a row means), `schema` (the file), `writer` (group commit), `read`,
 //! `accept` (in), `work` (what is left), `outcomes` (through), `watermark` (forgotten), `list` (looked
-//! at), `operator` (put right), `limits` (parked items and small memories), `usage` (tokens), `attention` (what was told), `prune` (out).
+//! at), `operator` (put right), `limits` (parked items and small memories), `usage` (tokens), `cursors` (what was read), `attention` (what was told), `prune` (out).
 //!
 //! [`Inbox`] is a cheap handle. One thread owns the connection that writes; whatever waits when it
 //! begins is one transaction and one sync. Readers have connections of their own and see what was
@@ -11,6 +11,7 @@
 mod accept;
 mod attention;
 mod checks;
+mod cursors;
 mod limits;
 mod list;
 mod operator;
@@ -41,6 +42,7 @@ use crate::world::World;
 pub use accept::{Accepted, DuplicateBy};
 pub use attention::Attention;
 pub use checks::CheckEnd;
+pub use cursors::{Cursor, Stream};
 pub use limits::{Parked, Scope};
 pub use list::{InboxCounts, KnownKey, ListFilter, ListRow, Shown, States};
 pub use operator::{DropAnswer, DropWhat, RetryAnswer};

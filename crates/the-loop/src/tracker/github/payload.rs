@@ -7,6 +7,7 @@ mod check;
 mod fields;
 mod form;
 mod key;
+mod rows;
 mod see;
 mod sound;
 #[cfg(test)]
@@ -24,6 +25,8 @@ use the_loop_core::event::RoutingDropReason;
 use the_loop_core::ids::{GITHUB_PROVIDER, RefError, RepoRef, WorkItemRef};
 use the_loop_core::link::closing_links;
 use the_loop_core::time::Timestamp;
+
+pub use rows::{Rows, of_rows};
 
 use fields::pull::Pull;
 use fields::{Comment, Common, Issue, Repository};
