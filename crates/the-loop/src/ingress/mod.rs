@@ -1,3 +1,4 @@
-//! Ways in that listen.
+//! Ways in: one that listens, and one that asks.
 
+pub mod poll;
 pub mod webhook;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use the_loop_core::control::Keywords;
 use the_loop_core::delivery::{Delivery, State};
-use the_loop_core::event::{DuplicateBy, LogEvent, Source};
+use the_loop_core::event::Source;
 use the_loop_core::ids::WorkItemRef;
 use the_loop_core::time::Timestamp;
 
@@ -77,41 +77,9 @@ pub fn submit(
     delivery: &Delivery,
 ) -> Result<Seq, OpError> {
     let accepted = inbox.accept(delivery).map_err(|e| inbox_error(&e))?;
+    desk.emit(source, accepted.event(delivery));
     match accepted {
-        Accepted::New { seq } => {
-            desk.emit(
-                source,
-                LogEvent::DeliveryAccepted {
-                    delivery_id: delivery.delivery_id.clone(),
-                    ingress: delivery.ingress,
-                    gh_event: delivery.event.clone(),
-                    action: delivery.action.clone(),
-                    actor: delivery.actor.as_ref().map(|actor| actor.login.clone()),
-                    content_key: delivery.content_key.clone(),
-                    seq: seq.unsigned_abs(),
-                },
-            );
-            Ok(seq)
-        }
-        Accepted::Duplicate {
-            seq,
-            first_delivery_id,
-            by,
-            reopened: _,
-        } => {
-            desk.emit(
-                source,
-                LogEvent::DeliveryDuplicate {
-                    delivery_id: delivery.delivery_id.clone(),
-                    first_delivery_id,
-                    by: DuplicateBy::parse(by.as_str()).unwrap_or(DuplicateBy::Content),
-                    ingress: delivery.ingress,
-                    gh_event: Some(delivery.event.clone()),
-                    action: delivery.action.clone(),
-                },
-            );
-            Ok(seq)
-        }
+        Accepted::New { seq } | Accepted::Duplicate { seq, .. } => Ok(seq),
     }
 }
 

@@ -12,7 +12,7 @@ mod top;
 
 pub use harnesses::{Harness, HarnessDialog, HarnessSignals, SessionIdBy};
 pub(crate) use ingress::default_events;
-pub use ingress::{GhWebhook, Polling, Webhooks};
+pub use ingress::{GhWebhook, PollMonitor, PollProvider, PollSource, Polling, Webhooks};
 pub use routing::{
     AcceptBypass, Announce, Attention, CloneProtocol, Control, HarnessTrust, InboxSettings,
     Interaction, InteractionMode, Keywords, Limits, OnUncertain, Reactions, Routing,

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use the_loop_core::delivery::{Actor, Delivery};
-use the_loop_core::event::{DuplicateBy, LogEvent, RetriedVia, Source};
+use the_loop_core::event::{LogEvent, RetriedVia, Source};
 
 use super::answer::{Answer, Refusal};
 use super::check::Named;
 use super::throttle::Throttle;
 use crate::clock::Clock;
 use crate::store::eventlog::EventLog;
-use crate::store::inbox::{self, Accepted};
+use crate::store::inbox::Accepted;
 use crate::tracker::github::payload::Ignored;
 use crate::tracker::github::signature::SecretNumber;
 
@@ -77,40 +77,20 @@ impl Log {
     /// Rows 14 and 15, after the commit.
     pub(super) fn committed(&self, delivery: &Delivery, secret: SecretNumber, how: &Accepted) {
         match how {
-            Accepted::New { seq } => {
+            Accepted::New { .. } => {
                 let named = Named {
                     event: delivery.event.clone(),
                     delivery_id: delivery.delivery_id.clone(),
                 };
                 self.seen(&named, delivery.action.clone(), Some(secret));
-                self.inbox(LogEvent::DeliveryAccepted {
-                    delivery_id: delivery.delivery_id.clone(),
-                    ingress: delivery.ingress,
-                    gh_event: delivery.event.clone(),
-                    action: delivery.action.clone(),
-                    actor: login(delivery.actor.as_ref()),
-                    content_key: delivery.content_key.clone(),
-                    seq: seq.unsigned_abs(),
-                });
+                self.inbox(how.event(delivery));
             }
             Accepted::Duplicate {
                 first_delivery_id,
-                by,
                 reopened,
                 ..
             } => {
-                self.inbox(LogEvent::DeliveryDuplicate {
-                    delivery_id: delivery.delivery_id.clone(),
-                    first_delivery_id: first_delivery_id.clone(),
-                    by: match by {
-                        inbox::DuplicateBy::Content => DuplicateBy::Content,
-                        inbox::DuplicateBy::Numeric => DuplicateBy::Numeric,
-                        inbox::DuplicateBy::Transport => DuplicateBy::Transport,
-                    },
-                    ingress: delivery.ingress,
-                    gh_event: Some(delivery.event.clone()),
-                    action: delivery.action.clone(),
-                });
+                self.inbox(how.event(delivery));
                 if *reopened {
                     self.inbox(LogEvent::DeliveryRetried {
                         work_item: Some(delivery.item.clone()),

@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use the_loop_core::delivery::{Delivery, Ingress, State};
+use the_loop_core::event::{self, LogEvent};
 use the_loop_core::time::Timestamp;
 
 use super::InboxError;
@@ -48,6 +49,39 @@ impl DuplicateBy {
             Self::Content => "content",
             Self::Numeric => "numeric",
             Self::Transport => "transport",
+        }
+    }
+}
+
+impl Accepted {
+    /// What the log says of it.
+    pub fn event(&self, delivery: &Delivery) -> LogEvent {
+        match self {
+            Self::New { seq } => LogEvent::DeliveryAccepted {
+                delivery_id: delivery.delivery_id.clone(),
+                ingress: delivery.ingress,
+                gh_event: delivery.event.clone(),
+                action: delivery.action.clone(),
+                actor: delivery.actor.as_ref().map(|actor| actor.login.clone()),
+                content_key: delivery.content_key.clone(),
+                seq: seq.unsigned_abs(),
+            },
+            Self::Duplicate {
+                first_delivery_id,
+                by,
+                ..
+            } => LogEvent::DeliveryDuplicate {
+                delivery_id: delivery.delivery_id.clone(),
+                first_delivery_id: first_delivery_id.clone(),
+                by: match by {
+                    DuplicateBy::Content => event::DuplicateBy::Content,
+                    DuplicateBy::Numeric => event::DuplicateBy::Numeric,
+                    DuplicateBy::Transport => event::DuplicateBy::Transport,
+                },
+                ingress: delivery.ingress,
+                gh_event: Some(delivery.event.clone()),
+                action: delivery.action.clone(),
+            },
         }
     }
 }

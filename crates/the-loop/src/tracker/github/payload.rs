@@ -175,6 +175,11 @@ pub fn item_seen(json: &str, item: &WorkItemRef) -> Option<ItemSeen> {
     })
 }
 
+/// Reads an account as the tracker shows one; a deleted one is nobody.
+pub fn actor_of(json: &str) -> Option<Actor> {
+    fields::read::<fields::User>(json)?.actor()
+}
+
 /// The JSON text of a body; `None` when it is not UTF-8 or the form holds no single `payload`.
 fn text_of<'a>(incoming: &Incoming<'a>) -> Option<Cow<'a, str>> {
     match incoming.encoding {
