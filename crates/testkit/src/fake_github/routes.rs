@@ -1,0 +1,110 @@
+//! Which address shows what.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::world::{OWN_LOGIN, World, user};
+
+/// What an address shows.
+#[derive(Debug)]
+pub(super) enum Shown {
+    /// Rows, of which a page is shown.
+    List(Vec<Value>),
+    /// Rows below a name.
+    Named(&'static str, Vec<Value>),
+    /// A thing.
+    Thing(Value),
+    /// Something was made.
+    Made(Value),
+    /// Only a status, and where to look instead.
+    Status(u16, String),
+}
+
+/// The parameters of an address.
+pub(super) type Query = HashMap<String, String>;
+
+/// Answers a request for a path below the interface.
+pub(super) fn answer(
+    world: &mut World,
+    method: &str,
+    path: &str,
+    query: &Query,
+    body: &Value,
+) -> Shown {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match (method, &parts[..]) {
+        ("GET", ["user"]) => Shown::Thing(user(OWN_LOGIN)),
+        ("GET", ["repos", owner, name, rest @ ..]) => {
+            show(world, &format!("{owner}/{name}"), rest, query)
+        }
+        ("POST", ["repos", owner, name, "issues", number, "comments"]) => {
+            let text = body["body"].as_str().unwrap_or_default();
+            let number = number.parse().unwrap_or(0);
+            Shown::Made(world.comment(&format!("{owner}/{name}"), number, OWN_LOGIN, text))
+        }
+        ("POST", ["repos", .., "reactions"]) => Shown::Made(json!({ "id": 1 })),
+        _ => Shown::Status(404, String::new()),
+    }
+}
+
+fn show(world: &World, repo: &str, rest: &[&str], query: &Query) -> Shown {
+    let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+    let list = |rows: Vec<&Value>| Shown::List(rows.into_iter().cloned().collect());
+    match rest {
+        ["issues"] => Shown::List(items(world, repo, query)),
+        ["issues", "comments"] => Shown::List(since(world.comments_in(repo), query)),
+        ["pulls", "comments"] => Shown::List(since(world.inline_in(repo), query)),
+        ["issues", n] => thing(world, repo, number(n), world.item(repo, number(n))),
+        ["pulls", n] => thing(world, repo, number(n), world.pull_row(repo, number(n))),
+        ["issues", n, "comments"] => list(world.comments_of(repo, number(n)).collect()),
+        ["issues", n, "events"] => Shown::List(world.events_of(repo, number(n))),
+        ["pulls", n, "reviews"] => list(world.reviews_of(repo, number(n)).collect()),
+        ["pulls", n, "comments"] => list(world.inline_of(repo, number(n)).collect()),
+        ["pulls", n, "reviews", id, "comments"] => {
+            let of = number(id);
+            let rows = world.inline_of(repo, number(n));
+            list(
+                rows.filter(|row| row["pull_request_review_id"] == of)
+                    .collect(),
+            )
+        }
+        ["actions", "runs"] => {
+            Shown::Named("workflow_runs", world.runs_in(repo).cloned().collect())
+        }
+        _ => Shown::Status(404, String::new()),
+    }
+}
+
+fn thing(world: &World, repo: &str, number: u64, row: Option<&Value>) -> Shown {
+    let gone = world.gone.get(&(repo.to_ascii_lowercase(), number));
+    match (row, gone) {
+        (Some(row), _) => Shown::Thing(row.clone()),
+        (None, Some((status, to))) => Shown::Status(*status, to.clone()),
+        (None, None) => Shown::Status(404, String::new()),
+    }
+}
+
+fn items(world: &World, repo: &str, query: &Query) -> Vec<Value> {
+    let state = query.get("state").map_or("open", String::as_str);
+    let label = query.get("labels").map(|label| label.to_lowercase());
+    let rows = since(world.items_in(repo), query).into_iter();
+    rows.filter(|row| state == "all" || row["state"] == state)
+        .filter(|row| {
+            label.as_ref().is_none_or(|wanted| {
+                let labels = row["labels"].as_array().into_iter().flatten();
+                let mut names = labels.filter_map(|label| label["name"].as_str());
+                names.any(|name| name.to_lowercase() == *wanted)
+            })
+        })
+        .collect()
+}
+
+/// In order of change; those that changed since.
+fn since<'a>(rows: impl Iterator<Item = &'a Value>, query: &Query) -> Vec<Value> {
+    let changed = |row: &Value| row["updated_at"].as_str().unwrap_or_default().to_owned();
+    let from = query.get("since").cloned().unwrap_or_default();
+    let mut rows: Vec<Value> = rows.filter(|row| changed(row) >= from).cloned().collect();
+    rows.sort_by_key(changed);
+    rows
+}
