@@ -15,10 +15,17 @@ pub const OVERLAP: Duration = Duration::from_mins(2);
 /// Ids of words that an item's ledger keeps; the oldest goes (`poll.seenComments`).
 pub const SEEN_MAX: usize = 2_000;
 
-/// From when a list is read next: the newest change that it showed less the overlap, and never earlier than
-/// before. A list that showed nothing newer is read from the same moment again, by the same address.
-pub fn cursor(before: Option<Timestamp>, newest: Option<Timestamp>) -> Option<Timestamp> {
-    newest.map(|at| at.minus(OVERLAP)).max(before)
+/// From when a list is read next, and never earlier than before: the newest change that it showed, or the
+/// overlap before its host answered, whichever is earlier. So the address of a list in which nothing happens
+/// stands still, at its newest row and not at everything that came within the overlap before that.
+pub fn cursor(
+    before: Timestamp,
+    newest: Option<Timestamp>,
+    answered_at: Option<Timestamp>,
+) -> Timestamp {
+    let Some(newest) = newest else { return before };
+    let settled = answered_at.map_or(newest, |at| at.min(newest.plus(OVERLAP)));
+    newest.min(settled.minus(OVERLAP)).max(before)
 }
 
 /// Words of a thread.

@@ -37,13 +37,21 @@ fn chosen(thread: &[Said], change: impl Fn(&mut FirstSight<'_>)) -> Vec<usize> {
 }
 
 #[test]
-fn in41_a_cursor_never_goes_back_and_stands_while_nothing_is_newer() {
-    assert_eq!(cursor(None, None), None);
-    assert_eq!(cursor(None, Some(at(10))), Some(at(8)));
-    assert_eq!(cursor(Some(at(8)), None), Some(at(8)));
-    assert_eq!(cursor(Some(at(8)), Some(at(9))), Some(at(8)));
-    assert_eq!(cursor(Some(at(8)), Some(at(10))), Some(at(8)));
-    assert_eq!(cursor(Some(at(8)), Some(at(11))), Some(at(9)));
+fn in41_a_cursor_never_goes_back_and_settles_on_the_newest_change() {
+    let next = |before, newest: i64, answered: i64| {
+        cursor(at(before), Some(at(newest)), Some(at(answered)))
+    };
+    assert_eq!(cursor(at(8), None, Some(at(90))), at(8));
+    // What changed just now is read again: it may have had company that does not show yet.
+    assert_eq!(next(5, 10, 10), at(8));
+    assert_eq!(next(5, 10, 11), at(9));
+    assert_eq!(next(5, 10, 12), at(10));
+    assert_eq!(next(5, 10, 99), at(10));
+    assert_eq!(next(9, 10, 10), at(9));
+    // A host whose clock is behind its own rows.
+    assert_eq!(next(5, 10, 7), at(5));
+    // One that does not say what time it is.
+    assert_eq!(cursor(at(5), Some(at(10)), None), at(8));
 }
 
 #[test]

@@ -166,15 +166,23 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// Is this the item, or a recorded pull request, of a session?
-    fn knows(&self, key: &ItemKey) -> bool {
+    /// The session of which this is the item, or a recorded pull request.
+    fn of(&self, key: &ItemKey) -> Option<&Owner> {
         self.owners
             .iter()
-            .any(|owner| owner.item.key() == *key || owner.pulls.contains(key))
+            .find(|owner| owner.item.key() == *key || owner.pulls.contains(key))
     }
 
-    /// Items and pull requests of sessions, each once.
-    fn refs_in(&self, repo: &RepoRef) -> bool {
+    fn knows(&self, key: &ItemKey) -> bool {
+        self.of(key).is_some()
+    }
+
+    fn since(&self, owner: &Owner) -> Option<Timestamp> {
+        self.since.get(&owner.item.key()).copied()
+    }
+
+    /// Does any session live in this repository?
+    fn are_in(&self, repo: &RepoRef) -> bool {
         let key = repo.key();
         self.owners
             .iter()
@@ -182,13 +190,13 @@ impl Sessions {
     }
 
     /// The session that has this branch, or the number in it, in this repository.
-    fn has_branch(&self, repo: &RepoRef, branch: &str) -> bool {
+    fn of_branch(&self, repo: &RepoRef, branch: &str) -> Option<&Owner> {
         let number = the_loop_core::link::branch_issue(branch);
         let key = repo.key();
         self.owners
             .iter()
             .filter(|owner| owner.item.repo().key() == key)
-            .any(|owner| {
+            .find(|owner| {
                 owner.branch.as_deref() == Some(branch) || number == Some(owner.item.number())
             })
     }
@@ -235,6 +243,3 @@ impl fmt::Debug for PollContext {
         f.debug_struct("PollContext").finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -13,6 +13,7 @@ use the_loop_core::ids::WorkItemRef;
 use the_loop_core::link::closing_links;
 use the_loop_core::poll::{Gate, Presence, gate};
 use the_loop_core::route::has_label;
+use the_loop_core::time::Timestamp;
 
 use super::ask::rows;
 use super::repo::{Finding, FindingKind, Round};
@@ -82,7 +83,7 @@ impl Poller {
         row: &ItemRow<'_>,
     ) -> Result<bool, Fault> {
         let is_armed = !row.is_closed() && self.has_arming_label(round, row);
-        Ok(is_armed || self.is_owned(round, row)?)
+        Ok(is_armed || self.owned_since(round, row)?.is_some())
     }
 
     fn has_arming_label(&self, round: &Round<'_>, row: &ItemRow<'_>) -> bool {
@@ -90,29 +91,35 @@ impl Poller {
         has_label(&row.label_names(), label)
     }
 
-    /// Does it belong to a session that lives? Of a pull request its body and its branch are asked as well.
-    fn is_owned(&self, round: &mut Round<'_>, row: &ItemRow<'_>) -> Result<bool, Fault> {
-        let key = round.item(row.number)?.key();
-        if round.sessions.knows(&key) {
-            return Ok(true);
+    /// Since when a session lives that it belongs to; `None`: it belongs to none. Of a pull request its body
+    /// and its branch are asked as well.
+    pub(super) fn owned_since(
+        &self,
+        round: &mut Round<'_>,
+        row: &ItemRow<'_>,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let (key, sessions) = (round.item(row.number)?.key(), round.sessions);
+        if let Some(owner) = sessions.of(&key) {
+            return Ok(sessions.since(owner));
         }
         if !row.is_pull() || row.is_closed() {
-            return Ok(false);
+            return Ok(None);
         }
         let body = row.body.as_deref().unwrap_or_default();
         let closes = closing_links(body, round.repo());
-        if closes.iter().any(|item| round.sessions.knows(&item.key())) {
-            return Ok(true);
+        if let Some(owner) = closes.iter().find_map(|item| sessions.of(&item.key())) {
+            return Ok(sessions.since(owner));
         }
-        if !round.sessions.refs_in(round.repo()) {
-            return Ok(false);
+        if !sessions.are_in(round.repo()) {
+            return Ok(None);
         }
         let pull = self.pull_text(round, row.number)?;
         let pull: PullRow =
             serde_json::from_str(&pull).map_err(|_| Fault::Malformed("a pull request"))?;
         let branch = pull.head.and_then(|head| head.branch);
         let repo = round.repo().clone();
-        Ok(branch.is_some_and(|branch| round.sessions.has_branch(&repo, &branch)))
+        let owner = branch.and_then(|branch| sessions.of_branch(&repo, &branch));
+        Ok(owner.and_then(|owner| sessions.since(owner)))
     }
 
     /// Reviews that were submitted since, each with the words on changed lines that it brought: those were
@@ -214,7 +221,7 @@ impl Poller {
         let author = row.author();
         let presence = Presence {
             is_armed_by_label: !row.is_closed() && self.has_arming_label(round, row),
-            is_owned: self.is_owned(round, row)?,
+            is_owned: self.owned_since(round, row)?.is_some(),
             gave_up,
             recorded: control.as_ref().map(|c| (c.command, &*c.actor)),
             start_required: start_required(&settings.routing.control),

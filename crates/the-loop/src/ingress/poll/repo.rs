@@ -132,6 +132,8 @@ impl<'a> Round<'a> {
 /// What a cycle read of a list.
 struct Read {
     stream: Stream,
+    /// What counts as new in it: from then on.
+    since: Timestamp,
     pages: Vec<Page>,
     cursor: Option<Cursor>,
 }
@@ -198,10 +200,8 @@ impl Poller {
         for list in &read {
             match list.stream {
                 Stream::Items => {}
-                Stream::Conversation | Stream::Inline => {
-                    self.judge_all_words(round, list.stream, &list.pages)?;
-                }
-                Stream::Runs => self.judge_runs(round, &list.pages)?,
+                Stream::Conversation | Stream::Inline => self.judge_all_words(round, list)?,
+                Stream::Runs => self.judge_runs(round, list)?,
             }
         }
         self.hand_over(round)?;
@@ -244,7 +244,8 @@ impl Poller {
             return Ok(None);
         };
         let newest = newest_of(stream, &pages);
-        let next = poll::cursor(Some(since), newest).unwrap_or(since);
+        let answered = pages.first().and_then(|page| page.answered_at);
+        let next = poll::cursor(since, newest, answered);
         // A validator belongs to its address, which names the moment.
         let same_address = next == since || stream == Stream::Runs;
         let validator = pages.first().and_then(|page| page.validator.clone());
@@ -254,6 +255,7 @@ impl Poller {
         };
         Ok(Some(Read {
             stream,
+            since,
             cursor: (known.as_ref() != Some(&cursor)).then_some(cursor),
             pages,
         }))
@@ -282,21 +284,16 @@ impl Poller {
         Ok(())
     }
 
-    fn judge_all_words(
-        &mut self,
-        round: &mut Round<'_>,
-        stream: Stream,
-        pages: &[Page],
-    ) -> Result<(), Fault> {
-        for page in pages {
+    fn judge_all_words(&mut self, round: &mut Round<'_>, list: &Read) -> Result<(), Fault> {
+        for page in &list.pages {
             let rows = page.rows().ok_or(Fault::Malformed("a list of comments"))?;
             for row in rows {
                 let read: WordsRow<'_> =
                     serde_json::from_str(row.get()).map_err(|_| Fault::Malformed("a comment"))?;
-                let Some(number) = read.number().filter(|_| is_new(&read, round.since)) else {
+                let Some(number) = read.number().filter(|_| is_new(&read, list.since)) else {
                     continue;
                 };
-                let judged = self.judge_words(round, stream, number, &read, row.get());
+                let judged = self.judge_words(round, list.stream, number, &read, row.get());
                 self.goes_on(round, number, judged)?;
             }
         }
@@ -395,15 +392,14 @@ impl Poller {
     }
 
     /// Finished runs that are about the commits of a session.
-    fn judge_runs(&mut self, round: &mut Round<'_>, pages: &[Page]) -> Result<(), Fault> {
+    fn judge_runs(&mut self, round: &mut Round<'_>, list: &Read) -> Result<(), Fault> {
         let now = self.now();
-        for page in pages {
+        for page in &list.pages {
             let what = Fault::Malformed("a list of runs");
             for raw in page.rows_of("workflow_runs").ok_or(what)? {
                 let read: RunRow<'_> =
                     serde_json::from_str(raw.get()).map_err(|_| Fault::Malformed("a run"))?;
-                let Some(at) = time(read.updated_at.as_ref()).filter(|at| *at >= round.since)
-                else {
+                let Some(at) = time(read.updated_at.as_ref()).filter(|at| *at >= list.since) else {
                     continue;
                 };
                 let attempt = read.run_attempt.unwrap_or(1);
@@ -415,7 +411,7 @@ impl Poller {
                 let by_branch = read
                     .head_branch
                     .as_deref()
-                    .is_some_and(|branch| round.sessions.has_branch(round.repo(), branch));
+                    .is_some_and(|branch| round.sessions.of_branch(round.repo(), branch).is_some());
                 let counts = by_branch || read.pull_requests.iter().any(|p| of_session(p.number));
                 if !counts || self.memory.offered.contains(&delivery_id) {
                     continue;

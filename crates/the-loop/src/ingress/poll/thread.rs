@@ -56,7 +56,7 @@ impl Poller {
             authorized: &authorized,
             over_until: self.over_until(&item.key())?,
             has_control: control.is_some(),
-            session_since: self.session_since(round, &item.key()),
+            session_since: self.owned_since(round, row)?,
         };
         if !facts.has_control && last_command(&says, &facts).is_some() {
             // A command that was given before the item was closed the last time is over.
@@ -114,15 +114,5 @@ impl Poller {
         let mark = self.context.inbox.watermark(key);
         let mark = mark.map_err(|e| Fault::Ours(e.to_string()))?;
         Ok(mark.map(|mark| mark.at))
-    }
-
-    fn session_since(
-        &self,
-        round: &Round<'_>,
-        key: &the_loop_core::ids::ItemKey,
-    ) -> Option<Timestamp> {
-        let mut owners = round.sessions.owners.iter();
-        let owner = owners.find(|owner| owner.item.key() == *key || owner.pulls.contains(key))?;
-        round.sessions.since.get(&owner.item.key()).copied()
     }
 }
