@@ -434,6 +434,20 @@ impl State {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
+    /// Is it over with a delivery in this state, until somebody opens it again?
+    pub fn is_end(self) -> bool {
+        match self {
+            Self::Confirmed | Self::Settled | Self::Dropped | Self::Abandoned => true,
+            Self::Accepted
+            | Self::Routed
+            | Self::Queued
+            | Self::Sending
+            | Self::Pasted
+            | Self::Failed
+            | Self::Uncertain => false,
+        }
+    }
+
     /// May an outcome go from this state to `to`? Total; the only table of transitions.
     pub fn may_become(self, to: Self) -> bool {
         use State::{

@@ -3,17 +3,23 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::control::{Keywords, Spoken};
 use crate::delivery::Actor;
 use crate::guard::AuthorizedUsers;
 use crate::prompt::comment::AGENT_COMMENT_MARK;
-use crate::record::ControlCommand;
+use crate::record::{ControlCommand, Map};
 use crate::time::Timestamp;
 
 /// How much of what was read is read again: clocks and replicas of a tracker do not agree to the second.
 pub const OVERLAP: Duration = Duration::from_mins(2);
 /// Ids of words that an item's ledger keeps; the oldest goes (`poll.seenComments`).
 pub const SEEN_MAX: usize = 2_000;
+/// Section of the portable record that is an item's ledger.
+pub const LEDGER: &str = "poll";
+/// Where it keeps them.
+pub const SEEN: &str = "seenComments";
 
 /// From when a list is read next, and never earlier than before: the newest change that it showed, or the
 /// overlap before its host answered, whichever is earlier. So the address of a list in which nothing happens
@@ -26,6 +32,23 @@ pub fn cursor(
     let Some(newest) = newest else { return before };
     let settled = answered_at.map_or(newest, |at| at.min(newest.plus(OVERLAP)));
     newest.min(settled.minus(OVERLAP)).max(before)
+}
+
+/// The ledger of an item (`poll`, state page, section 6) with these words among those that were seen; `None`:
+/// they were. The oldest go.
+pub fn with_seen(ledger: &Map, id: &str) -> Option<Map> {
+    let mut seen = match ledger.get(SEEN) {
+        Some(Value::Array(seen)) => seen.clone(),
+        Some(_) | None => Vec::new(),
+    };
+    if seen.iter().any(|known| known == id) {
+        return None;
+    }
+    seen.push(id.into());
+    let first = seen.len().saturating_sub(SEEN_MAX);
+    let mut ledger = ledger.clone();
+    ledger.insert(SEEN.to_owned(), Value::Array(seen.split_off(first)));
+    Some(ledger)
 }
 
 /// Words of a thread.

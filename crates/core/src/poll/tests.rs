@@ -158,3 +158,22 @@ fn in46_the_gate_is_open_only_where_somebody_authorised_stands_behind_it() {
         }
     }
 }
+
+#[test]
+fn in44_a_ledger_keeps_the_newest_words_each_once_and_all_else_as_it_was() {
+    let empty: Map = serde_json::from_str(r#"{"spawn": {"gaveUp": true}}"#).unwrap();
+    let mut ledger = with_seen(&empty, "IC_0").unwrap();
+    assert_eq!(ledger["spawn"]["gaveUp"], true);
+    assert_eq!(with_seen(&ledger, "IC_0"), None);
+    for n in 1..=SEEN_MAX {
+        ledger = with_seen(&ledger, &format!("IC_{n}")).unwrap();
+    }
+    let seen = ledger[SEEN].as_array().unwrap();
+    assert_eq!((seen.len(), &seen[0]), (SEEN_MAX, &"IC_1".into()));
+    // What is no list is begun anew.
+    let odd: Map = serde_json::from_str(r#"{"seenComments": 7}"#).unwrap();
+    assert_eq!(
+        with_seen(&odd, "IC_0").unwrap()[SEEN],
+        serde_json::json!(["IC_0"])
+    );
+}

@@ -133,6 +133,16 @@ pub enum Command {
         the-loop status --format json\n\n\
         Exit codes: 0 the daemon runs and every enabled service with it, 1 otherwise.")]
     Status,
+    /// Ask the configured repositories what is new, in front.
+    ///
+    /// What a run before left in the inbox is finished first. Without a daemon what is found is carried to its
+    /// agent before the command ends; a running daemon does that by itself.
+    #[command(after_long_help = "Examples:\n  \
+        the-loop poll --once                  one cycle, for cron\n  \
+        the-loop poll                         a cycle every polling.intervalSeconds, end it with Ctrl-C\n  \
+        the-loop poll --once --format json    its counts as a document\n\n\
+        Exit codes: 0 the cycle went well, 1 something failed or another poller runs, 2 unusable configuration.")]
+    Poll(PollArgs),
     /// What this machine hosts: list, join, start, pause and end sessions.
     #[command(subcommand)]
     Sessions(Sessions),
@@ -230,6 +240,17 @@ pub struct StopArgs {
     /// Kill it when it is still there after that; nothing accepted is lost.
     #[arg(long)]
     pub force: bool,
+}
+
+/// Flags of `poll`.
+#[derive(Clone, Debug, Args)]
+pub struct PollArgs {
+    /// One cycle, then end.
+    #[arg(long)]
+    pub once: bool,
+    /// Directory of the portable records.
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<String>,
 }
 
 /// Flags of `restart`.

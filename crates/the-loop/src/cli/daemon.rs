@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use camino::Utf8Path;
+
 use the_loop_core::config::Settings;
 use the_loop_core::event::{LogEvent, Source};
 use the_loop_core::redact::visible;
@@ -12,13 +14,15 @@ use super::context::{Context, Ended, Failure};
 use super::exit::Exit;
 use crate::daemon::detach::{self, Seen};
 use crate::daemon::{self, NotStarted};
-use crate::ops::daemon::{Stop, old_tmux, sessions_left, stop as stop_daemon};
+use crate::ingress::poll::why_disabled;
+use crate::ops::daemon::{Enabled, Stop, old_tmux, sessions_left, stop as stop_daemon};
 use crate::ops::desk::{Desk, layout_of, unusable_root};
 use crate::ops::error::{Kind, OpError};
 use crate::ops::rows::{RowOutcome, Rows, ServiceRow};
 use crate::ops::status::{self, BrokenConfig};
 use crate::settings::{ConfigFault, Loaded, Origins, warnings_of_machine};
 use crate::store::layout::Layout;
+use crate::store::lock::ServiceLock;
 use crate::telemetry::{self, DaemonLog};
 
 /// How long `restart` waits for the old daemon (SE-21).
@@ -64,9 +68,11 @@ fn loaded_with_warnings(cx: &mut Context) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
-/// The receiver and the embedded tracker do.
+/// The receiver, the poller and the embedded tracker do.
 fn brings_work(settings: &Settings) -> bool {
-    settings.webhooks.gh_webhook.enabled || !settings.tracker.local.repos.is_empty()
+    settings.webhooks.gh_webhook.enabled
+        || settings.polling.enabled
+        || !settings.tracker.local.repos.is_empty()
 }
 
 /// Starts the child and waits until it is ready.
@@ -115,39 +121,42 @@ fn already(cx: &Context, settings: &Settings, layout: &Layout, pid: Option<u32>)
         pid,
         detail: words,
     };
-    let receiver =
-        crate::store::lock::ServiceLock::holder(cx.world.disk.as_ref(), &layout.webhook_pid());
-    let enabled = settings.webhooks.gh_webhook.enabled;
-    let (outcome, detail) = match (enabled, receiver.locked) {
-        (false, _) => (
-            RowOutcome::Disabled,
-            "webhooks.ghWebhook.enabled is false".to_owned(),
-        ),
-        (true, true) if receiver.pid == pid => (RowOutcome::AlreadyRunning, service.detail.clone()),
-        (true, true) => {
-            let pid = receiver
-                .pid
-                .map_or_else(|| "?".to_owned(), |pid| pid.to_string());
-            (
-                RowOutcome::AlreadyRunning,
-                format!("pid {pid}, by another program"),
-            )
+    let disk = cx.world.disk.as_ref();
+    let hosted = |name: &str, path: &Utf8Path, disabled: Option<String>| {
+        let holder = ServiceLock::holder(disk, path);
+        let enabled = disabled.is_none();
+        let (outcome, detail) = match (disabled, holder.locked) {
+            (Some(why), _) => (RowOutcome::Disabled, why),
+            (None, true) if holder.pid == pid => {
+                (RowOutcome::AlreadyRunning, service.detail.clone())
+            }
+            (None, true) => {
+                let pid = holder
+                    .pid
+                    .map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+                let detail = format!("pid {pid}, by another program");
+                (RowOutcome::AlreadyRunning, detail)
+            }
+            (None, false) => {
+                let detail = "the daemon runs without it: the-loop status".to_owned();
+                (RowOutcome::Failed, detail)
+            }
+        };
+        let running = enabled && holder.locked;
+        ServiceRow {
+            name: name.to_owned(),
+            enabled,
+            outcome,
+            running,
+            pid: running.then_some(holder.pid).flatten(),
+            detail,
         }
-        (true, false) => (
-            RowOutcome::Failed,
-            "the daemon runs without it: the-loop status".to_owned(),
-        ),
     };
-    let running = enabled && receiver.locked;
-    let webhook = ServiceRow {
-        name: "gh-webhook".to_owned(),
-        enabled,
-        outcome,
-        running,
-        pid: running.then_some(receiver.pid).flatten(),
-        detail,
-    };
-    Rows::new(vec![service, webhook])
+    let receiver_off = (!settings.webhooks.gh_webhook.enabled)
+        .then(|| "webhooks.ghWebhook.enabled is false".to_owned());
+    let receiver = hosted("gh-webhook", &layout.webhook_pid(), receiver_off);
+    let poller = hosted("poller", &layout.poll_pid(), why_disabled(settings));
+    Rows::new(vec![service, receiver, poller])
 }
 
 /// `run`, `start --foreground`: the daemon in front.
@@ -259,7 +268,7 @@ pub fn stop(cx: &mut Context, args: &StopArgs) -> Exit {
 
 fn take_down(cx: &Context, loaded: &Loaded, how: Stop) -> Rows {
     let layout = layout_of(&loaded.settings, None);
-    let enabled = loaded.settings.webhooks.gh_webhook.enabled;
+    let enabled = Enabled::of(&loaded.settings);
     let rows = stop_daemon(&cx.world, &layout, enabled, how);
     let stopped = rows
         .services

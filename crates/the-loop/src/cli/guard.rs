@@ -42,6 +42,7 @@ fn acts(command: &Command) -> bool {
         | Command::Run
         | Command::Stop(_)
         | Command::Restart(_)
+        | Command::Poll(_)
         | Command::Demo(_) => true,
         Command::Sessions(command) => match command {
             // The last two are looked at once their item is known.

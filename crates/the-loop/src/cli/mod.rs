@@ -15,6 +15,7 @@ mod events;
 mod exit;
 mod guard;
 mod out;
+mod poll;
 mod render;
 mod restart;
 mod sessions;
@@ -116,6 +117,7 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
         Command::Stop(args) => Ok(daemon::stop(cx, args)),
         Command::Restart(args) => daemon::restart(cx, args),
         Command::Status => Ok(daemon::status(cx)),
+        Command::Poll(args) => poll::run(cx, args),
         Command::Sessions(command) => sessions::run(cx, command),
         Command::Deliveries(command) => deliveries::run(cx, command),
         Command::Tickets(command) => tickets::run(cx, command),

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::socket::{self, Answers};
 use super::{Message, NotStarted, signals, tell_supervisor};
+use crate::ingress::poll::why_disabled;
 use crate::ops::error::OpError;
 use crate::ops::rows::{RowOutcome, Rows, ServiceRow};
 use crate::store::eventlog::EventLog;
@@ -92,7 +93,7 @@ impl Damaged<'_> {
     }
 
     fn answers(&self, since: Timestamp) -> Answers {
-        let receiver = self.receiver();
+        let (receiver, poller) = (self.receiver(), self.poller());
         let status = json!({
             "pid": self.world.pid,
             "version": env!("CARGO_PKG_VERSION"),
@@ -114,6 +115,15 @@ impl Damaged<'_> {
                 "bind": null,
                 "path": null,
                 "lastDeliveryAt": null,
+            },
+            "poller": {
+                "name": poller.name,
+                "enabled": poller.enabled,
+                "running": false,
+                "outcome": poller.outcome,
+                "pid": null,
+                "reason": poller.detail,
+                "since": null,
             },
         });
         Answers {
@@ -140,6 +150,24 @@ impl Damaged<'_> {
         }
     }
 
+    fn poller(&self) -> ServiceRow {
+        let disabled = why_disabled(self.settings);
+        let why = "the inbox is damaged: nothing could be accepted durably";
+        let outcome = if disabled.is_some() {
+            RowOutcome::Disabled
+        } else {
+            RowOutcome::Failed
+        };
+        ServiceRow {
+            name: "poller".to_owned(),
+            enabled: disabled.is_none(),
+            outcome,
+            running: false,
+            pid: None,
+            detail: disabled.unwrap_or_else(|| why.to_owned()),
+        }
+    }
+
     fn rows(&self) -> Rows {
         let pid = self.world.pid;
         let service = ServiceRow {
@@ -153,7 +181,7 @@ impl Damaged<'_> {
         // It is up, and it is not well.
         Rows {
             ok: false,
-            ..Rows::new(vec![service, self.receiver()])
+            ..Rows::new(vec![service, self.receiver(), self.poller()])
         }
     }
 }

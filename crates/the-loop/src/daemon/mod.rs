@@ -1,11 +1,12 @@
-//! The life of the daemon (SE-19 to SE-21): one process per state root that hosts the engine and the
-//! webhook receiver.
+//! The life of the daemon (SE-19 to SE-21): one process per state root that hosts the engine, the
+//! webhook receiver and the poller.
 //!
-//! `run` is the whole life, top to bottom; `services` keeps the receiver up, `socket` answers commands,
+//! `run` is the whole life, top to bottom; `services` keeps the receiver up, `polling` the poller, `socket` answers commands,
 //! `damaged` is the daemon of a damaged inbox, `upkeep` does what is due from time to time, `detach` is how a `start` becomes a daemon.
 
 mod damaged;
 pub mod detach;
+mod polling;
 mod services;
 mod socket;
 mod upkeep;
@@ -63,6 +64,7 @@ struct Shared {
     since: Timestamp,
     engine: Mutex<Engine>,
     receiver: services::Receiving,
+    polling: polling::Polling,
     /// When the receiver last accepted something, Unix milliseconds; 0: not in this run.
     last_delivery: AtomicI64,
 }
@@ -182,6 +184,7 @@ pub fn run(
         since: world.clock.now(),
         engine: Mutex::new(engine),
         receiver: services::Receiving::default(),
+        polling: polling::Polling::default(),
         last_delivery: AtomicI64::new(0),
     });
     let reason = live_on(&shared, trace, ready)?;
@@ -306,6 +309,8 @@ fn live_on(
     }
     let receiver = runtime.block_on(services::start(shared, ending.clone()));
     let engine = start_engine(shared)?;
+    let poller = polling::start(shared)
+        .map_err(|e| OpError::failed("cannot start the poller's thread", &e))?;
     let rows = rows(shared);
     shared.emit(LogEvent::DaemonStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -336,10 +341,12 @@ fn live_on(
     tell_supervisor(&shared.world, "STOPPING=1");
     ending.cancel();
     shared.engine().stop();
+    shared.polling.end();
     let _ = runtime.block_on(async { tokio::time::timeout(LAST_ANSWERS, receiver).await });
     runtime.shutdown_timeout(Duration::from_millis(200));
     // The engine drops every wait; only a call in hand is waited for.
     let _ = engine.join();
+    let _ = poller.join();
     Ok(reason)
 }
 
@@ -414,7 +421,11 @@ fn rows(shared: &Shared) -> Rows {
         pid: Some(shared.world.pid),
         detail: format!("pid {}", shared.world.pid),
     };
-    Rows::new(vec![service, shared.receiver.row(shared)])
+    Rows::new(vec![
+        service,
+        shared.receiver.row(shared),
+        shared.polling.row(shared),
+    ])
 }
 
 /// The last lines of an orderly run.

@@ -68,6 +68,11 @@ impl Receiving {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = standing;
     }
 
+    /// Does it listen?
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.standing(), Standing::Up { .. })
+    }
+
     /// The configuration changed: one that was misconfigured is tried again.
     pub(super) fn configuration_changed(&self) {
         self.changed.notify_waiters();
@@ -268,6 +273,7 @@ async fn life(
         path: webhook.path.clone(),
         since: shared.world.clock.now(),
     });
+    super::polling::receiver_is_up(shared);
     told(first);
     let served = tokio::spawn(bound.serve(ending.clone())).await;
     shared

@@ -166,5 +166,7 @@ fn status(shared: &Shared) -> Value {
         "inboxUnavailableSince": shared.inbox.unavailable_since(),
         "logLinesLost": shared.log.lost(),
         "ghWebhook": shared.receiver.json(shared),
+        "poller": shared.polling.json(shared),
+        "quota": super::polling::quota(shared),
     })
 }

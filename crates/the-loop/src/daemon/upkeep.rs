@@ -102,6 +102,9 @@ impl<'a> Upkeep<'a> {
             self.synced = now;
             self.shared.log.tick();
         }
+        if self.shared.receiver.is_up() {
+            super::polling::beat(self.shared);
+        }
         if now.since(self.looked) >= CONFIG_EVERY {
             self.looked = now;
             self.reload(false);
@@ -151,6 +154,7 @@ impl<'a> Upkeep<'a> {
                     restart_required,
                 });
                 shared.receiver.configuration_changed();
+                shared.polling.configuration_changed();
                 shared.engine().wake();
             }
             Look::Rejected { line, error } => shared.emit(LogEvent::ConfigRejected {

@@ -9,6 +9,7 @@ use the_loop_core::event::{
 };
 use the_loop_core::ids::ItemKey;
 use the_loop_core::limits::RECENT_DELIVERIES_MAX;
+use the_loop_core::poll::{LEDGER, with_seen};
 use the_loop_core::time::Timestamp;
 
 use super::item::{Gathered, Job, Progress};
@@ -27,10 +28,31 @@ impl Engine {
         change: OutcomeChange,
     ) -> Option<Job> {
         let row = self.0.parts.inbox.change(held, job.seq, key, change).ok()?;
+        if row.state.is_end() {
+            self.note_seen(held, job);
+        }
         Some(Job {
             row,
             delivery: job.delivery.clone(),
         })
+    }
+
+    /// Words whose delivery is over are known in the ledger of their item, where the poller has begun one: it
+    /// travels to machines that never had them in their inbox (IN-44).
+    fn note_seen(&self, held: &ItemLock, job: &Job) {
+        let Effect::Text(text) = &job.delivery.effect else {
+            return;
+        };
+        let (item, portable) = (&job.delivery.item, &self.0.portable);
+        let Some(id) = text.comment_id.as_deref().filter(|_| !item.is_local()) else {
+            return;
+        };
+        let ledger = portable.section(item, LEDGER).ok().flatten();
+        let Some(ledger) = ledger.and_then(|ledger| with_seen(&ledger, id)) else {
+            return;
+        };
+        // What cannot be written is known by its key all the same, on this machine.
+        let _ = portable.write_section(held, item, LEDGER, Some(ledger));
     }
 
     pub(super) fn conclude(&self, performer: Performer<'_>, verdict: Verdict) -> Progress {

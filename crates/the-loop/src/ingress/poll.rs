@@ -8,13 +8,14 @@
 
 mod ask;
 mod cycle;
-pub use cycle::sources;
 mod ends;
 mod item;
 mod ledger;
 mod repo;
 mod rows;
 mod thread;
+
+pub use cycle::{sources, why_disabled};
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -31,6 +32,7 @@ use crate::store::eventlog::EventLog;
 use crate::store::inbox::Inbox;
 use crate::store::layout::Layout;
 use crate::store::lock::Locks;
+use crate::store::poll_status::LastCycle;
 use crate::store::portable::Portable;
 use crate::store::registry::Registry;
 use crate::tracker::github::client::{Github, WriteError};
@@ -118,6 +120,20 @@ impl Tally {
     /// Deliveries that were put into the inbox.
     pub fn accepted(&self) -> u64 {
         self.spawns + self.comments_forwarded + self.closures
+    }
+}
+
+impl From<Tally> for LastCycle {
+    fn from(tally: Tally) -> Self {
+        Self {
+            items_seen: tally.items_seen,
+            spawns: tally.spawns,
+            comments_forwarded: tally.comments_forwarded,
+            closures: tally.closures,
+            failures: 0,
+            errors: tally.errors,
+            interrupted: tally.interrupted,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use the_loop_core::session::SessionStatus;
 
 use super::link;
 use super::rows::{RowOutcome, Rows, ServiceRow};
+use crate::ingress::poll::why_disabled;
 use crate::process::{ProcessId, Signal};
 use crate::store::layout::Layout;
 use crate::store::lock::{ServiceHolder, ServiceLock};
@@ -42,6 +43,25 @@ pub fn old_tmux(world: &World, settings: &Settings) -> Option<String> {
     ))
 }
 
+/// Which services are to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Enabled {
+    /// The receiver of webhooks.
+    pub receiver: bool,
+    /// The poller.
+    pub poller: bool,
+}
+
+impl Enabled {
+    /// As these settings say.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            receiver: settings.webhooks.gh_webhook.enabled,
+            poller: why_disabled(settings).is_none(),
+        }
+    }
+}
+
 /// How to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
@@ -54,14 +74,27 @@ pub struct Stop {
 }
 
 /// Ends the daemon of this root and leaves the agents. Only a process whose lock is held is signalled.
-pub fn stop(world: &World, layout: &Layout, webhook_enabled: bool, how: Stop) -> Rows {
+pub fn stop(world: &World, layout: &Layout, enabled: Enabled, how: Stop) -> Rows {
     let before = link::daemon(world, layout);
     let receiver = ServiceLock::holder(world.disk.as_ref(), &layout.webhook_pid());
+    let poller = ServiceLock::holder(world.disk.as_ref(), &layout.poll_pid());
+    let rows = |service: ServiceRow, gone: bool| {
+        let ours = |of: ServiceHolder| before.locked && of.locked && of.pid == before.pid;
+        Rows::new(vec![
+            service,
+            hosted_row(
+                "gh-webhook",
+                enabled.receiver,
+                receiver,
+                ours(receiver),
+                gone,
+            ),
+            hosted_row("poller", enabled.poller, poller, ours(poller), gone),
+        ])
+    };
     if !before.locked {
-        return Rows::new(vec![
-            row("service", true, RowOutcome::NotRunning, None, String::new()),
-            receiver_row(webhook_enabled, receiver, false, false),
-        ]);
+        let service = row("service", true, RowOutcome::NotRunning, None, String::new());
+        return rows(service, false);
     }
     let mut ending = Ending::of(world, before);
     let reason = if how.restart { "restart" } else { "command" };
@@ -75,19 +108,14 @@ pub fn stop(world: &World, layout: &Layout, webhook_enabled: bool, how: Stop) ->
         detail = format!("{detail}, killed");
     }
     let pid = words(ending.pid);
-    let ours = receiver.locked && receiver.pid == before.pid;
     if gone {
-        return Rows::new(vec![
-            row("service", true, RowOutcome::Stopped, None, detail),
-            receiver_row(webhook_enabled, receiver, ours, true),
-        ]);
+        let service = row("service", true, RowOutcome::Stopped, None, detail);
+        return rows(service, true);
     }
     let seconds = how.timeout.as_secs();
     let detail = format!("{pid} is still there after {seconds} s; --force kills it");
-    Rows::new(vec![
-        row("service", true, RowOutcome::Failed, ending.pid, detail),
-        receiver_row(webhook_enabled, receiver, ours, false),
-    ])
+    let service = row("service", true, RowOutcome::Failed, ending.pid, detail);
+    rows(service, false)
 }
 
 fn words(pid: Option<u32>) -> String {
@@ -177,8 +205,13 @@ fn row(
 }
 
 /// `ours`: it was the daemon's; `gone`: the daemon has ended, and it with it.
-fn receiver_row(enabled: bool, before: ServiceHolder, ours: bool, gone: bool) -> ServiceRow {
-    let name = "gh-webhook";
+fn hosted_row(
+    name: &str,
+    enabled: bool,
+    before: ServiceHolder,
+    ours: bool,
+    gone: bool,
+) -> ServiceRow {
     match (before.locked, ours, gone) {
         (false, _, _) => row(name, enabled, RowOutcome::NotRunning, None, String::new()),
         (true, true, true) => row(name, enabled, RowOutcome::Stopped, None, words(before.pid)),

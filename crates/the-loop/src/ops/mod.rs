@@ -9,6 +9,7 @@ pub mod desk;
 pub mod error;
 pub mod events;
 pub mod link;
+pub mod poll;
 pub mod rows;
 pub mod sessions;
 pub mod status;

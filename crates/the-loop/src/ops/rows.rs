@@ -24,6 +24,8 @@ pub enum RowOutcome {
     Running,
     /// It holds its lock and does not answer.
     NotAnswering,
+    /// It runs, and does not do its work.
+    Stalled,
 }
 
 impl RowOutcome {
@@ -39,6 +41,7 @@ impl RowOutcome {
             Self::NotRunning => "not-running",
             Self::Running => "running",
             Self::NotAnswering => "not-answering",
+            Self::Stalled => "stalled",
         }
     }
 
@@ -51,7 +54,7 @@ impl RowOutcome {
             | Self::Stopped
             | Self::NotRunning
             | Self::Running => true,
-            Self::Misconfigured | Self::Failed | Self::NotAnswering => false,
+            Self::Misconfigured | Self::Failed | Self::NotAnswering | Self::Stalled => false,
         }
     }
 }
@@ -59,7 +62,7 @@ impl RowOutcome {
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceRow {
-    /// `service` or `gh-webhook`.
+    /// `service`, `gh-webhook` or `poller`.
     pub name: String,
     /// Is it to run?
     pub enabled: bool,
@@ -76,7 +79,7 @@ pub struct ServiceRow {
 /// All rows of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rows {
-    /// In order: service, gh-webhook.
+    /// In order: service, gh-webhook, poller.
     pub services: Vec<ServiceRow>,
     /// Every one is well.
     pub ok: bool,

@@ -3,6 +3,7 @@
 
 mod document;
 mod environment;
+mod poller;
 mod words;
 
 use std::collections::BTreeMap;
@@ -240,7 +241,7 @@ impl<'a> Look<'a> {
     }
 
     fn rows(&self) -> Vec<ServiceRow> {
-        vec![self.daemon_row(), self.receiver_row()]
+        vec![self.daemon_row(), self.receiver_row(), self.poller_row()]
     }
 
     fn since(&self) -> Option<Timestamp> {

@@ -205,6 +205,15 @@ impl Layout {
         self.webhook_pid.clone()
     }
 
+    /// Lock and pid of the poller.
+    pub fn poll_pid(&self) -> Utf8PathBuf {
+        self.root.join("poll.pid")
+    }
+    /// What the poller did last.
+    pub fn poll_status(&self) -> Utf8PathBuf {
+        self.root.join("poll-status.json")
+    }
+
     // Directories.
 
     /// The state root.

@@ -6,6 +6,7 @@ pub mod inbox;
 pub mod layout;
 pub mod lock;
 mod names;
+pub mod poll_status;
 pub mod portable;
 pub mod registry;
 pub mod saved;

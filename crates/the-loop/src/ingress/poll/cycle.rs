@@ -277,3 +277,15 @@ pub fn sources(settings: &Settings) -> Vec<String> {
     };
     followed(settings).into_iter().map(name).collect()
 }
+
+/// Why nothing is polled; `None`: it is.
+pub fn why_disabled(settings: &Settings) -> Option<String> {
+    let key = if !settings.polling.enabled {
+        "polling.enabled"
+    } else if settings.routing.enabled {
+        return None;
+    } else {
+        "routing.enabled"
+    };
+    Some(format!("{key} is false"))
+}

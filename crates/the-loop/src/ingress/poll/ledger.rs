@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use the_loop_core::ids::WorkItemRef;
-use the_loop_core::poll::SEEN_MAX;
+use the_loop_core::poll::{LEDGER, SEEN, SEEN_MAX};
 use the_loop_core::record::Map;
 use the_loop_core::time::Timestamp;
 
@@ -13,8 +13,6 @@ use crate::store::lock::Patience;
 
 /// How long an item's lock is waited for; an agent may be started under it meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The section.
-const SECTION: &str = "poll";
 
 /// The section as it is read.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +21,7 @@ pub(super) struct Ledger(Map);
 impl Ledger {
     /// Were these words delivered, or are they history?
     pub fn has_seen(&self, id: &str) -> bool {
-        let seen = self.0.get("seenComments").and_then(Value::as_array);
+        let seen = self.0.get(SEEN).and_then(Value::as_array);
         seen.is_some_and(|seen| seen.iter().any(|known| known.as_str() == Some(id)))
     }
 
@@ -37,7 +35,7 @@ impl Ledger {
 impl Poller {
     /// What was seen of an item; `None`: it never was looked at.
     pub(super) fn ledger(&self, item: &WorkItemRef) -> Result<Option<Ledger>, Fault> {
-        let section = self.portable.section(item, SECTION);
+        let section = self.portable.section(item, LEDGER);
         let section = section.map_err(|fault| Fault::Ours(fault.to_string()))?;
         Ok(section.map(Ledger))
     }
@@ -51,11 +49,11 @@ impl Poller {
     ) -> Result<(), Fault> {
         let ours = |error: &dyn std::error::Error| Fault::Ours(error.to_string());
         let patience = Patience::of(PATIENCE);
-        let held = self.locks.item(item, SECTION, patience);
+        let held = self.locks.item(item, LEDGER, patience);
         let held = held.map_err(|e| ours(&e))?;
         let first = seen.len().saturating_sub(SEEN_MAX);
         let section = json!({
-            "seenComments": seen[first..],
+            SEEN: seen[first..],
             "commentAttempts": {},
             "spawn": {},
             "gaveUp": {},
@@ -65,7 +63,7 @@ impl Poller {
             return Ok(());
         };
         let portable = &self.portable;
-        let written = portable.write_section(&held, item, SECTION, Some(section));
+        let written = portable.write_section(&held, item, LEDGER, Some(section));
         written.map(drop).map_err(|e| ours(&e))
     }
 }

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
 use super::{Demo, REPO, STEP_WITHIN};
-use crate::ops::daemon::{Stop, stop as stop_daemon};
+use crate::ops::daemon::{Enabled, Stop, stop as stop_daemon};
 use crate::ops::desk::Desk;
 use crate::ops::error::{Kind, OpError};
 use crate::process::{Answer, Call};
@@ -178,7 +178,7 @@ impl Place {
                 force: true,
                 restart: false,
             };
-            stop_daemon(&self.world, &desk.layout, false, how);
+            stop_daemon(&self.world, &desk.layout, Enabled::of(desk.settings()), how);
         }
         let call = Call::new("tmux", ["-L", &self.socket, "kill-server"]);
         let _ = self.world.processes.run(&call);

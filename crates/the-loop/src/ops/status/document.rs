@@ -29,7 +29,11 @@ impl Look<'_> {
                 "restartNeeded": self.restart_needed(),
                 "problem": self.problem_of_config(),
             },
-            "services": [self.daemon_json(&rows[0]), self.receiver_json(&rows[1])],
+            "services": [
+                self.daemon_json(&rows[0]),
+                self.receiver_json(&rows[1]),
+                self.poller_json(&rows[2]),
+            ],
             "inbox": {
                 "waiting": counts.waiting,
                 "oldestAgeSeconds": counts.oldest_at.map(|at| self.now.since(at).as_secs()),
@@ -40,6 +44,7 @@ impl Look<'_> {
                 "abandoned": counts.abandoned,
                 "unavailableSince": self.unavailable_since,
             },
+            "quota": self.quota(),
             "limits": {
                 "liveSessions": { "now": self.live().len(), "max": limits.max_live_sessions },
                 "freeMemoryMb": { "now": self.free_memory_mb, "min": limits.min_free_memory_mb },

@@ -14,6 +14,9 @@ impl Look<'_> {
     pub(super) fn lines(&self) -> Vec<(String, String)> {
         let mut lines = Lines::default();
         lines.one("inbox", self.inbox_words());
+        for (host, words) in self.quota_lines() {
+            lines.one(&host, words);
+        }
         lines.one("limits", self.limits_words());
         lines.one("work", self.work_words());
         lines.some("waiting", self.waiting_sessions(), |(line, kind)| {

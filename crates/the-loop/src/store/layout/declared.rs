@@ -207,4 +207,16 @@ pub const DECLARED: &[Declared] = &[
         "lock and pid of the receiver",
         "a process id means nothing elsewhere",
     ),
+    local(
+        "poll_pid",
+        "poll.pid",
+        "lock and pid of the poller",
+        "a process id means nothing elsewhere",
+    ),
+    local(
+        "poll_status",
+        "poll-status.json",
+        "what the poller did last",
+        "it tells what a process of this machine does",
+    ),
 ];

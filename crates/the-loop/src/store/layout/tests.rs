@@ -43,6 +43,8 @@ fn path_of(layout: &Layout, property: &str) -> Option<Utf8PathBuf> {
         "daemon_log" => layout.daemon_log(),
         "service_pid" => layout.service_pid(),
         "webhook_pid" => layout.webhook_pid(),
+        "poll_pid" => layout.poll_pid(),
+        "poll_status" => layout.poll_status(),
         _ => return None,
     })
 }
