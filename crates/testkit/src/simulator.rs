@@ -16,6 +16,7 @@ use the_loop::clock::Clock;
 use the_loop::disk::{Disk, OsDisk};
 use the_loop::engine::{Engine, Parts, Rest};
 use the_loop::ids::Ids;
+use the_loop::poll::{PollContext, Poller};
 use the_loop::settings::{Live, Overrides, load};
 use the_loop::store::eventlog::{EventLog, Reader};
 use the_loop::store::inbox::{Accepted, Inbox, InboxError, ListFilter, ListRow, States};
@@ -29,6 +30,7 @@ use the_loop_core::ids::WorkItemRef;
 use the_loop_core::prompt::markers_in;
 
 use crate::disk::FaultyDisk;
+use crate::fake_github::{FakeGithub, TOKEN};
 use crate::fake_tmux::FakeTmux;
 use crate::fuse::{Blow, Fuse};
 
@@ -64,13 +66,38 @@ pub struct Simulator {
 impl Simulator {
     /// A machine, the program not started. `routing` is YAML inside `routing: {…}`, `more` beside it.
     pub fn new(routing: &str, more: &str) -> Self {
+        Self::with("cli: {binary: ''}", routing, more)
+    }
+
+    /// A machine that polls a double of GitHub, running. Nothing but commands and their answers is written
+    /// there.
+    pub fn polling(hub: &FakeGithub) -> Self {
+        let github = format!(
+            "apiUrl: '{}', tokenFile: token, cli: {{binary: ''}}",
+            hub.api()
+        );
+        let mut simulator = Self::with(
+            &github,
+            ", limits: {minFreeMemoryMb: 0, minFreeDiskMb: 0, maxDeliveriesPerItemPerHour: 0, \
+             maxDeliveriesPerItemPerDay: 0}, reactions: {enabled: false}, announce: {enabled: false}",
+            "polling: {sources: [{repos: [octo/repo]}]}",
+        );
+        let root = Utf8PathBuf::from_path_buf(simulator.dir.path().to_owned()).unwrap_or_default();
+        OsDisk
+            .create_new(&root.join("token"), TOKEN.as_bytes(), 0o600)
+            .expect("a token");
+        simulator.start();
+        simulator
+    }
+
+    fn with(github: &str, routing: &str, more: &str) -> Self {
         let dir = scratch();
         let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).expect("a path in UTF-8");
         let root = OsDisk.canonicalize(&root).expect("a real directory");
         let config = format!(
             "version: 1.0.0\nrouting: {{enabled: true, authorizedUsers: [ada], defaultHarness: demo, \
              spawnOnUnmatched: labeled, spawnWorkdir: '{root}'{routing}}}\n\
-             integrations: {{github: {{cli: {{binary: ''}}}}}}\n{more}\n"
+             integrations: {{github: {{{github}}}}}\n{more}\n"
         );
         OsDisk
             .write_atomic(&root.join("config.yaml"), config.as_bytes(), false)
@@ -217,6 +244,24 @@ impl Simulator {
     /// The inbox of this life.
     pub fn inbox(&self) -> &Inbox {
         &self.life().inbox
+    }
+
+    /// A poller of this life.
+    pub fn poller(&self) -> Poller {
+        let world = self.world();
+        let config = world.cwd.join("config.yaml");
+        let loaded = load(&world, Some(config.as_str()), &Overrides::default());
+        let settings = loaded.expect("a configuration that loads").settings;
+        Poller::new(PollContext {
+            layout: self.layout.clone(),
+            settings: Arc::new(move || Arc::clone(&settings)),
+            inbox: self.life().inbox.clone(),
+            log: EventLog::open(&world, &self.layout.events_log(), true, 64, 0),
+            github: Github::new(&world),
+            on_accept: Arc::new(|| {}),
+            is_ending: Arc::new(|| false),
+            world,
+        })
     }
 
     /// What an ingress does.

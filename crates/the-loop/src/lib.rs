@@ -1,7 +1,7 @@
 //! the-loop: adapters, engine, operations and command line around `the-loop-core`.
 //!
 //! Layers, top to bottom; a layer may use any layer below it and nothing points up
-//! (`cargo xtask tidy` checks): `cli, daemon, ingress` → `ops, engine` → `store, tracker, tmux, git,
+//! (`cargo xtask tidy` checks): `cli, daemon, ingress` → `ops, engine, poll` → `store, tracker, tmux, git,
 //! harness` → `disk, process, clock, ids`.
 
 pub mod world;
@@ -22,6 +22,7 @@ pub mod tracker;
 
 pub mod engine;
 pub mod ops;
+pub mod poll;
 
 pub mod cli;
 pub mod daemon;

@@ -245,6 +245,49 @@ pub(super) const FIELDS: &[(&str, &str, &str)] = &[
     ),
     ("base", "67108911", "bytes in all earlier segments"),
     ("change", "", "what changed"),
+    ("remaining", "412", "calls left of this hour"),
+    (
+        "resets_at",
+        "2026-03-01T10:00:00Z",
+        "when the next hour begins",
+    ),
+    ("retry_after_s", "60", "seconds that are asked for"),
+    ("interval_seconds", "60", "seconds between two cycles"),
+    (
+        "sources",
+        "github.com/octo/repo",
+        "repositories that are asked",
+    ),
+    (
+        "items_seen",
+        "18",
+        "items whose rows or threads were looked at",
+    ),
+    ("spawns", "1", "items for which a session was asked"),
+    (
+        "comments_forwarded",
+        "2",
+        "words and results that were put into the inbox",
+    ),
+    ("closures", "1", "items that were found to have ended"),
+    ("failures", "0", "deliveries that failed or were given up"),
+    ("errors", "0", "items and repositories that met an error"),
+    (
+        "interrupted",
+        "false",
+        "it was told to end, or a host took no more calls",
+    ),
+    ("requests", "4", "requests"),
+    (
+        "not_modified",
+        "4",
+        "requests that were answered with \"as before\"",
+    ),
+    ("duration_ms", "840", "milliseconds that it took"),
+    ("moved", "true", "it put something into the inbox"),
+    ("comments", "7", "words that are history"),
+    ("repo", "octo/repo", "the repository"),
+    ("comment_id", "IC_kwDO1", "id of the words or of the run"),
 ];
 
 /// What a field means; empty for one that no event of this version has.

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::socket::{self, Answers};
 use super::{Message, NotStarted, signals, tell_supervisor};
-use crate::ingress::poll::why_disabled;
 use crate::ops::error::OpError;
 use crate::ops::rows::{RowOutcome, Rows, ServiceRow};
+use crate::poll::why_disabled;
 use crate::store::eventlog::EventLog;
 use crate::store::layout::Layout;
 use crate::world::World;

@@ -9,8 +9,8 @@ use the_loop_core::event::{LogEvent, ServiceName, Source};
 use the_loop_core::time::{Timestamp, age};
 
 use super::{RETRY_MAX, Shared};
-use crate::ingress::poll::{PollContext, Poller, Tally, sources, why_disabled};
 use crate::ops::rows::{RowOutcome, ServiceRow};
+use crate::poll::{PollContext, Poller, Tally, sources, why_disabled};
 use crate::store::lock::{ServiceLock, ServiceLockError};
 use crate::store::poll_status::PollStatus;
 use crate::tracker::github::credential;
@@ -241,6 +241,8 @@ pub(super) fn receiver_is_up(shared: &Shared) {
         state.is_woken = true;
         drop(state);
         shared.polling.changed.notify_all();
+    } else {
+        beat(shared);
     }
 }
 
@@ -393,6 +395,9 @@ fn scan(shared: &Arc<Shared>) {
     let tally = poller.backfill(since);
     if !tally.interrupted && tally.errors == 0 {
         shared.polling.state().missed_since = None;
+        if shared.receiver.is_up() {
+            beat(shared);
+        }
     }
 }
 

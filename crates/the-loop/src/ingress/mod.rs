@@ -1,4 +1,3 @@
-//! Ways in: one that listens, and one that asks.
+//! Ways in that listen.
 
-pub mod poll;
 pub mod webhook;

@@ -8,7 +8,7 @@ use the_loop_core::session::SessionStatus;
 
 use super::link;
 use super::rows::{RowOutcome, Rows, ServiceRow};
-use crate::ingress::poll::why_disabled;
+use crate::poll::why_disabled;
 use crate::process::{ProcessId, Signal};
 use crate::store::layout::Layout;
 use crate::store::lock::{ServiceHolder, ServiceLock};

@@ -12,7 +12,7 @@ use super::deliver::{self, Outcome};
 use super::desk::{Desk, inbox_error};
 use super::error::{Kind, OpError};
 use super::link;
-use crate::ingress::poll::{PollContext, Poller, Tally, sources};
+use crate::poll::{PollContext, Poller, Tally, sources};
 use crate::store::inbox::{Inbox, ListFilter, Seq};
 use crate::store::lock::{ServiceLock, ServiceLockError};
 use crate::store::poll_status::{LastCycle, PollStatus};

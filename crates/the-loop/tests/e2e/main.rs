@@ -23,6 +23,7 @@ mod left_alone;
 mod order;
 mod payload;
 mod person;
+mod polled;
 mod pulls;
 mod renewed;
 mod restart;

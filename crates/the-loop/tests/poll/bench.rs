@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use the_loop::clock::Clock;
 use the_loop::ids::Ids;
-use the_loop::ingress::poll::{PollContext, Poller, Tally};
+use the_loop::poll::{PollContext, Poller, Tally};
 use the_loop::process::OsProcesses;
 use the_loop::settings::{Overrides, load};
 use the_loop::store::eventlog::EventLog;

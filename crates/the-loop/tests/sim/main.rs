@@ -4,6 +4,7 @@
 
 mod attention;
 mod crash;
+mod histories;
 mod holds;
 mod kept;
 mod limits;

@@ -10,7 +10,7 @@ const LAYERS: [&[&str]; 6] = [
     &["world"],
     &["settings", "telemetry"],
     &["git", "harness", "store", "tmux", "tracker"],
-    &["engine", "ops"],
+    &["engine", "ops", "poll"],
     &["cli", "daemon", "ingress"],
 ];
 

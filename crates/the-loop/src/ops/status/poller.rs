@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use the_loop_core::time::{Timestamp, age};
 
 use super::Look;
-use crate::ingress::poll::why_disabled;
 use crate::ops::rows::{RowOutcome, ServiceRow};
+use crate::poll::why_disabled;
 use crate::store::lock::ServiceLock;
 use crate::store::poll_status::PollStatus;
 

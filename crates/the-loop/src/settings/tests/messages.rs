@@ -260,8 +260,6 @@ fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
         "{lines:?}"
     );
     for text in [
-        "polling: {enabled: true}",
-        "polling: {sources: [{provider: github}]}",
         "routing: {tmux: {sessionPerPr: always}}",
         "integrations: {github: {hosts: {ghe.corp.example: {caFile: x}}}}",
         "notifications:",

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use the_loop_core::config::Settings;
 use the_loop_core::control::Keywords;
-use the_loop_core::delivery::{Delivery, Ingress};
+use the_loop_core::delivery::{Delivery, Effect, Ingress};
 use the_loop_core::event::{ClosureKind, ClosureState, LogEvent};
 use the_loop_core::guard::AuthorizedUsers;
-use the_loop_core::ids::{GITHUB_PROVIDER, RepoRef, WorkItemRef};
+use the_loop_core::ids::{GITHUB_PROVIDER, ItemKey, RepoRef, WorkItemRef};
 use the_loop_core::poll::{self, OVERLAP, Said};
 use the_loop_core::time::Timestamp;
 
@@ -39,6 +39,10 @@ pub(super) struct Round<'a> {
     /// Items whose thread was read whole.
     pub fresh: HashSet<u64>,
     pub found: Vec<Finding>,
+    /// Items that were judged, as they were, and reviews that were read with all they brought. What was found
+    /// with them counts only once it is in the inbox.
+    pub judged: Vec<(ItemKey, String)>,
+    pub reviews: Vec<String>,
     /// Ledgers to begin, with what is history.
     pub ledgers: Vec<Begun>,
     /// Something went wrong with an item: what was read is read again.
@@ -88,6 +92,8 @@ impl<'a> Round<'a> {
             pulls: BTreeMap::new(),
             fresh: HashSet::new(),
             found: Vec::new(),
+            judged: Vec::new(),
+            reviews: Vec::new(),
             ledgers: Vec::new(),
             has_errors: false,
         }
@@ -353,23 +359,23 @@ impl Poller {
         } else if !is_command(round, row) {
             return Ok(());
         }
-        self.find_words(round, stream, number, row, raw)
+        let at = row.said_at().unwrap_or_else(|| self.now());
+        self.find_words(round, stream, number, (row, raw), at)
     }
 
-    /// Puts words among what was found.
+    /// Puts words among what was found, as said then.
     pub(super) fn find_words(
         &mut self,
         round: &mut Round<'_>,
         stream: Stream,
         number: u64,
-        row: &WordsRow<'_>,
-        raw: &str,
+        (row, raw): (&WordsRow<'_>, &str),
+        at: Timestamp,
     ) -> Result<(), Fault> {
-        let now = self.now();
-        let (id, at) = (row.key(), row.said_at().unwrap_or(now));
+        let (id, now) = (row.key(), self.now());
         let delivery_id = format!("poll-comment-{id}");
         let sender = row.user.map_or("null", |user| user.get());
-        let made = if stream == Stream::Conversation {
+        let mut made = if stream == Stream::Conversation {
             let item = self.item_text(round, number)?;
             let parts = [("issue", &*item), ("comment", raw), ("sender", sender)];
             round.made("issue_comment", "created", &parts, &delivery_id, now)
@@ -383,6 +389,9 @@ impl Poller {
             let event = "pull_request_review_comment";
             round.made(event, "created", &parts, &delivery_id, now)
         };
+        if let Some(Effect::Text(text)) = made.as_mut().map(|delivery| &mut delivery.effect) {
+            text.created_at = Some(at);
+        }
         round.found.extend(made.map(|delivery| Finding {
             at,
             delivery,
@@ -449,6 +458,11 @@ impl Poller {
         if !found.is_empty() {
             (self.context.on_accept)();
         }
+        if self.memory.judged.len() >= REMEMBERED_MAX {
+            self.memory.judged.clear();
+        }
+        self.memory.judged.extend(round.judged.drain(..));
+        self.memory.offered.extend(round.reviews.drain(..));
         let now = self.now();
         for begun in std::mem::take(&mut round.ledgers) {
             match self.begin_ledger(&begun.item, &begun.seen, now) {

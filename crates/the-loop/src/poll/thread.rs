@@ -1,5 +1,6 @@
 //! An item that is seen for the first time: its thread is read whole, and nearly all of it is history (IN-45).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use the_loop_core::control::Keywords;
@@ -44,6 +45,18 @@ impl Poller {
                 }
             }
         }
+        let submitted: HashMap<u64, Timestamp> = thread
+            .iter()
+            .filter(|(_, part, ..)| *part == Part::Reviews)
+            .map(|(said, _, words, _)| (words.id, said.at))
+            .collect();
+        for (said, _, words, _) in &mut thread {
+            // What was drafted with a review was said with it.
+            let of = words.pull_request_review_id;
+            said.at = of
+                .and_then(|id| submitted.get(&id).copied())
+                .unwrap_or(said.at);
+        }
         thread.sort_by_key(|(said, ..)| said.at);
         let says: Vec<_> = thread.iter().map(|(said, ..)| said.clone()).collect();
         let settings = Arc::clone(&round.settings);
@@ -65,12 +78,13 @@ impl Poller {
         }
         let counts = first_sight(&says, &facts);
         for at in &counts {
-            let (_, part, words, raw) = &thread[*at];
+            let (said, part, words, raw) = &thread[*at];
+            let row = (words, raw.get());
             match part {
                 Part::Conversation => {
-                    self.find_words(round, Stream::Conversation, number, words, raw.get())?;
+                    self.find_words(round, Stream::Conversation, number, row, said.at)?;
                 }
-                Part::Inline => self.find_words(round, Stream::Inline, number, words, raw.get())?,
+                Part::Inline => self.find_words(round, Stream::Inline, number, row, said.at)?,
                 Part::Reviews => self.find_review(round, number, words, raw.get())?,
             }
         }

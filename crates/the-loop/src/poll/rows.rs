@@ -42,6 +42,7 @@ pub(super) struct WordsRow<'a> {
     pub submitted_at: Option<String>,
     pub issue_url: Option<String>,
     pub pull_request_url: Option<String>,
+    pub pull_request_review_id: Option<u64>,
     #[serde(borrow)]
     pub user: Option<&'a RawValue>,
 }

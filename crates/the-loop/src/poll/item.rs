@@ -18,7 +18,7 @@ use the_loop_core::time::Timestamp;
 use super::ask::rows;
 use super::repo::{Finding, FindingKind, Round};
 use super::rows::{ItemRow, PullRow, WordsRow};
-use super::{Fault, Poller, REMEMBERED_MAX};
+use super::{Fault, Poller};
 use crate::store::inbox::Stream;
 
 impl Poller {
@@ -29,11 +29,11 @@ impl Poller {
             serde_json::from_str(&text).map_err(|_| Fault::Malformed("an item"))?;
         let item = round.item(number)?;
         let key = item.key();
-        round.tally.items_seen += 1;
         let changed = row.updated_at.clone().unwrap_or_default();
         if self.memory.judged.get(&key) == Some(&changed) {
             return Ok(());
         }
+        round.tally.items_seen += 1;
         let is_known = round.sessions.knows(&key);
         let monitor = &round.followed.monitor;
         let is_followed = if row.is_pull() {
@@ -48,10 +48,7 @@ impl Poller {
         } else if (is_followed || is_known) && self.is_of_interest(round, &row)? {
             self.follow(round, &item, &row, &text)?;
         }
-        if self.memory.judged.len() >= REMEMBERED_MAX {
-            self.memory.judged.clear();
-        }
-        self.memory.judged.insert(key, changed);
+        round.judged.push((key, changed));
         Ok(())
     }
 
@@ -133,8 +130,8 @@ impl Poller {
                 let review: WordsRow<'_> =
                     serde_json::from_str(raw.get()).map_err(|_| Fault::Malformed("a review"))?;
                 let is_new = review.said_at().is_some_and(|at| at >= round.since);
-                let delivery_id = format!("poll-comment-{}", review.key());
-                if is_new && !self.memory.offered.contains(&delivery_id) {
+                let done = format!("review {}", review.key());
+                if is_new && !self.memory.offered.contains(&done) {
                     self.find_review(round, number, &review, raw.get())?;
                     let path =
                         format!("pulls/{number}/reviews/{}/comments?per_page=100", review.id);
@@ -142,6 +139,7 @@ impl Poller {
                     for raw in rows(&pages, "a list of comments")? {
                         self.find_inline_of(round, number, &review, raw)?;
                     }
+                    round.reviews.push(done);
                 }
             }
         }
@@ -173,8 +171,6 @@ impl Poller {
             &delivery_id,
             now,
         );
-        // One without words brings only its comments.
-        self.memory.offered.insert(delivery_id);
         round.found.extend(made.map(|delivery| Finding {
             at,
             delivery,
@@ -192,13 +188,9 @@ impl Poller {
     ) -> Result<(), Fault> {
         let row: WordsRow<'_> =
             serde_json::from_str(raw.get()).map_err(|_| Fault::Malformed("a comment"))?;
-        let before = round.found.len();
-        self.find_words(round, Stream::Inline, number, &row, raw.get())?;
-        // They were said when the review was submitted.
-        for finding in &mut round.found[before..] {
-            finding.at = review.said_at().unwrap_or(finding.at);
-        }
-        Ok(())
+        // They were said when the review was submitted, however long before they were drafted.
+        let at = review.said_at().unwrap_or_else(|| self.now());
+        self.find_words(round, Stream::Inline, number, (&row, raw.get()), at)
     }
 
     /// The spawn gate (IN-46).
