@@ -159,6 +159,10 @@ pub struct Text {
     /// What a review decides, in the provider's word; a comment decides nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
+    /// They were changed after they were said, by whomever: only the poller sees that. No command is obeyed in
+    /// them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
 }
 
 /// How a work item ended.

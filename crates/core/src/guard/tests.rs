@@ -46,6 +46,7 @@ fn text(body: &str, author: Option<Actor>) -> Effect {
         html_url: None,
         created_at: Some(at("2026-03-29T00:00:00Z")),
         decision: None,
+        edited: false,
     })
 }
 

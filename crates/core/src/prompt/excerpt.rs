@@ -82,6 +82,9 @@ fn with_budget(delivery: &Delivery, budget: usize) -> Option<String> {
             );
             out.text("html_url", text.html_url.as_deref(), URL_CHARS_MAX);
             out.body(&text.body, budget);
+            if text.edited {
+                out.put("edited", true.into());
+            }
         }
         Effect::Notice { .. } if delivery.place.is_some() => about_place(delivery, &mut out),
         Effect::Presence | Effect::Opened | Effect::Notice { .. } | Effect::Start { .. } => {

@@ -66,6 +66,7 @@ fn comment(body: &str) -> Effect {
         html_url: Some("https://github.com/octo/repo/issues/15#issuecomment-1".to_owned()),
         created_at: None,
         decision: None,
+        edited: false,
     })
 }
 

@@ -32,6 +32,7 @@ fn words() -> Effect {
         html_url: None,
         created_at: None,
         decision: None,
+        edited: false,
     })
 }
 

@@ -37,6 +37,11 @@ impl Engine {
             let reason = ControlRejectReason::SelfControl;
             return self.reject(held, gathered, row, command, reason);
         }
+        // Whoever may edit others' words would give commands in their name.
+        if matches!(&row.delivery.effect, Effect::Text(text) if text.edited) {
+            let reason = ControlRejectReason::Edited;
+            return self.reject(held, gathered, row, command, reason);
+        }
         match plan(command, state, via) {
             CommandPlan::Rejected(ControlRejectReason::NothingToResume)
                 if self.is_half_resumed(gathered, row) || self.lift_bar(gathered) =>

@@ -391,6 +391,7 @@ impl Poller {
         };
         if let Some(Effect::Text(text)) = made.as_mut().map(|delivery| &mut delivery.effect) {
             text.created_at = Some(at);
+            text.edited = row.is_edited(at);
         }
         round.found.extend(made.map(|delivery| Finding {
             at,
@@ -519,12 +520,13 @@ fn is_command(round: &Round<'_>, row: &WordsRow<'_>) -> bool {
 
 /// The words of a row; `None`: nobody knows when they were said.
 pub(super) fn said(row: &WordsRow<'_>) -> Option<Said> {
+    let at = row.said_at()?;
     Some(Said {
         id: row.key(),
         body: row.body.clone().unwrap_or_default(),
         author: row.author(),
-        at: row.said_at()?,
-        is_edited: row.is_edited(),
+        at,
+        is_edited: row.is_edited(at),
     })
 }
 

@@ -133,9 +133,9 @@ impl WordsRow<'_> {
         opaque.unwrap_or_else(|| self.id.to_string())
     }
 
-    pub fn is_edited(&self) -> bool {
-        let changed = (self.created_at.as_ref(), self.updated_at.as_ref());
-        matches!(changed, (Some(created), Some(updated)) if created != updated)
+    /// Were they changed after they were said? What was drafted with a review changes when that is submitted.
+    pub fn is_edited(&self, said_at: Timestamp) -> bool {
+        time(self.updated_at.as_ref()).is_some_and(|updated| updated > said_at)
     }
 
     pub fn author(&self) -> Option<Actor> {

@@ -53,9 +53,9 @@ impl Poller {
         for (said, _, words, _) in &mut thread {
             // What was drafted with a review was said with it.
             let of = words.pull_request_review_id;
-            said.at = of
-                .and_then(|id| submitted.get(&id).copied())
-                .unwrap_or(said.at);
+            let with = of.and_then(|id| submitted.get(&id).copied());
+            said.at = with.unwrap_or(said.at);
+            said.is_edited = words.is_edited(said.at);
         }
         thread.sort_by_key(|(said, ..)| said.at);
         let says: Vec<_> = thread.iter().map(|(said, ..)| said.clone()).collect();

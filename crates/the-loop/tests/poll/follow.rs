@@ -74,6 +74,36 @@ fn in44_an_old_comment_that_was_edited_is_not_new() {
 }
 
 #[test]
+fn in44_words_that_were_changed_before_they_were_read_are_marked() {
+    let mut bench = followed();
+    let words = bench.change(|world| world.comment(REPO, 1, "octocat", "words"));
+    bench.passes(10);
+    let now = bench.now().seconds();
+    bench.change(|world| {
+        world.edit(words["id"].as_u64().unwrap(), "the-loop stop", &now);
+        world.pull(REPO, 7, "octocat", "feature", "Closes #1");
+    });
+    bench.cycle();
+    bench.passes(1);
+    bench.change(|world| world.review(REPO, 7, "octocat", ("COMMENTED", ""), &["on a line"]));
+    bench.cycle();
+    let edited: Vec<(String, bool)> = bench
+        .deliveries()
+        .into_iter()
+        .filter_map(|delivery| match delivery.effect {
+            Effect::Text(text) => Some((text.body, text.edited)),
+            _ => None,
+        })
+        .collect();
+    // What was drafted with a review changed when that was submitted.
+    let expected = [
+        ("the-loop stop".to_owned(), true),
+        ("on a line".to_owned(), false),
+    ];
+    assert_eq!(edited, expected);
+}
+
+#[test]
 fn in44_our_own_comments_are_skipped_unlogged() {
     let mut bench = followed();
     let item = "github:octo/repo#1".parse().unwrap();

@@ -188,8 +188,20 @@ impl History {
         }
     }
 
-    /// Somebody writes a command over words of Ada's that are minutes old.
+    /// Somebody writes a command over words of Ada's: before anybody has read them, or minutes later.
     fn edits(&mut self) {
+        if self.dice.next(2) == 0 {
+            let number = self.dice.item();
+            self.says(number, ADA, "words of ada's, to be changed by another");
+            let id = self.hooks.pop();
+            let id = id.and_then(|(_, payload)| payload["comment"]["id"].as_u64());
+            self.passes(5);
+            let now = self.sim.clock.now().seconds();
+            self.hub
+                .change(|world| world.edit(id.unwrap(), "the-loop stop", &now));
+            return;
+        }
+        self.hub.works();
         self.passes(400);
         self.cycle();
         let now = self.sim.clock.now().seconds();
@@ -329,6 +341,8 @@ impl History {
         assert_eq!(strangers, 0, "{}", context());
         for event in self.sim.told("control.command") {
             assert_eq!(event["actor"], ADA, "{}", context());
+            // Nobody in these histories stops anything but by words that were changed.
+            assert_eq!(event["command"], "start", "{}", context());
         }
         assert!(self.sim.told("dispatch.error").is_empty(), "{}", context());
         assert!(

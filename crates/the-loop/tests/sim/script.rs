@@ -50,6 +50,7 @@ pub fn comment_on(item: &str, id: &str, body: &str) -> Delivery {
         html_url: None,
         created_at: Some("2026-03-01T09:00:00Z".parse().unwrap()),
         decision: None,
+        edited: false,
     };
     delivery(item, id, "issue_comment", "created", Effect::Text(text))
 }

@@ -98,6 +98,18 @@ fn in61_hidden_text_is_removed_and_said() {
     assert_eq!(json.get("hidden_text_removed"), None);
 }
 
+#[test]
+fn in61_words_that_were_changed_are_marked() {
+    let mut words = comment("a");
+    if let Effect::Text(text) = &mut words {
+        text.edited = true;
+    }
+    let (json, _) = fenced(prompt_with(&delivery(GITHUB, words), EVENT, None).text());
+    assert_eq!(json["edited"], Value::Bool(true));
+    let (json, _) = fenced(prompt_with(&delivery(GITHUB, comment("a")), EVENT, None).text());
+    assert_eq!(json.get("edited"), None);
+}
+
 /// Quadratic work on these would not end within the test's time.
 #[test]
 fn in61_removal_is_linear() {

@@ -422,6 +422,7 @@ impl<'a> TicketDesk<'a> {
             html_url: None,
             created_at: Some(entry.at),
             decision: None,
+            edited: false,
         })
     }
 

@@ -248,6 +248,7 @@ pub(super) fn comment(name: &str) -> Delivery {
             html_url: None,
             created_at: None,
             decision: None,
+            edited: false,
         }),
         entries: Vec::new(),
     }

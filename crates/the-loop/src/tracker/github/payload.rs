@@ -353,6 +353,8 @@ fn text(comment: Comment, decision: Option<String>) -> Text {
         html_url: comment.html_url,
         created_at,
         decision,
+        // A webhook has the words as they were said.
+        edited: false,
     }
 }
 
