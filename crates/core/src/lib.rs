@@ -15,6 +15,7 @@ pub mod ci;
 pub mod control;
 pub mod delivery;
 pub mod guard;
+pub mod hook;
 pub mod link;
 pub mod route;
 

@@ -43,6 +43,19 @@ pub(super) fn answer(
             let number = number.parse().unwrap_or(0);
             Shown::Made(world.comment(&format!("{owner}/{name}"), number, OWN_LOGIN, text))
         }
+        ("GET", ["meta"]) => {
+            Shown::Thing(json!({ "hooks": ["192.30.252.0/22", "2606:50c0::/32"] }))
+        }
+        ("POST", ["repos", owner, name, "hooks"]) => {
+            let made = world.put_hook(&format!("{owner}/{name}"), None, body);
+            Shown::Made(masked(made.unwrap_or_default()))
+        }
+        ("PATCH", ["repos", owner, name, "hooks", id]) => {
+            let changed = world.put_hook(&format!("{owner}/{name}"), id.parse().ok(), body);
+            changed.map_or(Shown::Status(404, String::new()), |hook| {
+                Shown::Thing(masked(hook))
+            })
+        }
         ("POST", ["repos", .., "reactions"]) => Shown::Made(json!({ "id": 1 })),
         _ => Shown::Status(404, String::new()),
     }
@@ -69,11 +82,21 @@ fn show(world: &World, repo: &str, rest: &[&str], query: &Query) -> Shown {
                     .collect(),
             )
         }
+        ["hooks"] => Shown::List(world.hooks_of(repo).into_iter().map(masked).collect()),
+        ["hooks", _, "deliveries"] => Shown::List(world.hook_calls.clone()),
         ["actions", "runs"] => {
             Shown::Named("workflow_runs", world.runs_in(repo).cloned().collect())
         }
         _ => Shown::Status(404, String::new()),
     }
+}
+
+/// A webhook as it is shown: its secret is stars.
+fn masked(mut hook: Value) -> Value {
+    if hook["config"]["secret"].is_string() {
+        hook["config"]["secret"] = "********".into();
+    }
+    hook
 }
 
 fn thing(world: &World, repo: &str, number: u64, row: Option<&Value>) -> Shown {

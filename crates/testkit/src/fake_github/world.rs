@@ -23,6 +23,9 @@ pub struct World {
     reviews: Vec<(Key, Value)>,
     inline: Vec<(Key, Value)>,
     runs: Vec<(String, Value)>,
+    hooks: Vec<(String, Value)>,
+    /// What a webhook was called with, newest first.
+    pub hook_calls: Vec<Value>,
     /// Items that are not there any more: the status that is answered, and where they went.
     pub(super) gone: BTreeMap<Key, (u16, String)>,
 }
@@ -39,6 +42,8 @@ impl Default for World {
             reviews: Vec::new(),
             inline: Vec::new(),
             runs: Vec::new(),
+            hooks: Vec::new(),
+            hook_calls: Vec::new(),
             gone: BTreeMap::new(),
         }
     }
@@ -253,6 +258,38 @@ impl World {
         });
         self.runs.push((repo.to_ascii_lowercase(), row));
         id
+    }
+
+    /// The webhooks of a repository, with their secrets.
+    pub fn hooks_of(&self, repo: &str) -> Vec<Value> {
+        let repo = repo.to_ascii_lowercase();
+        let hooks = self.hooks.iter().filter(|(of, _)| *of == repo);
+        hooks.map(|(_, hook)| hook.clone()).collect()
+    }
+
+    /// Somebody changes a webhook.
+    pub fn change_hook(&mut self, repo: &str, id: u64, to: &Value) {
+        self.put_hook(repo, Some(id), to);
+    }
+
+    /// Makes a webhook of what was asked, or changes one.
+    pub(super) fn put_hook(&mut self, repo: &str, id: Option<u64>, asked: &Value) -> Option<Value> {
+        let repo = repo.to_ascii_lowercase();
+        let fields = ["active", "events", "config"];
+        if let Some(id) = id {
+            let mut hooks = self.hooks.iter_mut();
+            let (_, hook) = hooks.find(|(of, hook)| *of == repo && hook["id"] == id)?;
+            for field in fields.into_iter().filter(|field| !asked[*field].is_null()) {
+                hook[field] = asked[field].clone();
+            }
+            return Some(hook.clone());
+        }
+        let mut hook = json!({ "id": self.id(), "type": "Repository", "name": "web" });
+        for field in fields {
+            hook[field] = asked[field].clone();
+        }
+        self.hooks.push((repo, hook.clone()));
+        Some(hook)
     }
 
     pub(super) fn item(&self, repo: &str, number: u64) -> Option<&Value> {

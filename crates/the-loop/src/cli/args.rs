@@ -143,6 +143,9 @@ pub enum Command {
         the-loop poll --once --format json    its counts as a document\n\n\
         Exit codes: 0 the cycle went well, 1 something failed or another poller runs, 2 unusable configuration.")]
     Poll(PollArgs),
+    /// Webhooks of repositories at GitHub.
+    #[command(subcommand)]
+    Webhook(Webhook),
     /// What this machine hosts: list, join, start, pause and end sessions.
     #[command(subcommand)]
     Sessions(Sessions),
@@ -240,6 +243,37 @@ pub struct StopArgs {
     /// Kill it when it is still there after that; nothing accepted is lost.
     #[arg(long)]
     pub force: bool,
+}
+
+/// `webhook`.
+#[derive(Debug, Subcommand)]
+pub enum Webhook {
+    /// Make the repositories' webhooks at GitHub, or check them.
+    ///
+    /// Each is compared with what the configuration needs: address, events, content type, secret, and that it is
+    /// active. What differs is changed. The secret goes to GitHub and is shown nowhere; GitHub does not show it
+    /// either, so one that changed has to be renewed. Calls of it that failed lately are listed, and from which
+    /// addresses a host calls.
+    #[command(after_long_help = "Examples:\n  \
+        the-loop webhook setup --repo octo/repo --url https://hooks.example.com/gh-webhook\n  \
+        the-loop webhook setup --dry-run              what would be done for the repositories of polling.sources\n  \
+        the-loop webhook setup --renew-secret         after the secret was changed\n\n\
+        Exit codes: 0 all are as they should be, 1 one could not be made so, 2 usage or unusable configuration.")]
+    Setup {
+        /// A repository; repeatable. Without it those of `polling.sources`.
+        #[arg(long, value_name = "[HOST/]OWNER/REPO")]
+        repo: Vec<String>,
+        /// The address that GitHub is to call, where your proxy or tunnel takes it. Without it that of the only
+        /// webhook that ends in `webhooks.ghWebhook.path`.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+        /// Send the secret although nothing else differs.
+        #[arg(long)]
+        renew_secret: bool,
+        /// Say what would be done, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// Flags of `poll`.

@@ -43,6 +43,7 @@ fn acts(command: &Command) -> bool {
         | Command::Stop(_)
         | Command::Restart(_)
         | Command::Poll(_)
+        | Command::Webhook(_)
         | Command::Demo(_) => true,
         Command::Sessions(command) => match command {
             // The last two are looked at once their item is known.

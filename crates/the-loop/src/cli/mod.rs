@@ -21,6 +21,7 @@ mod restart;
 mod sessions;
 mod signals;
 mod tickets;
+mod webhook;
 
 use std::ffi::OsString;
 
@@ -118,6 +119,7 @@ fn dispatch(cx: &mut Context, command: &Command) -> Ended {
         Command::Restart(args) => daemon::restart(cx, args),
         Command::Status => Ok(daemon::status(cx)),
         Command::Poll(args) => poll::run(cx, args),
+        Command::Webhook(command) => webhook::run(cx, command),
         Command::Sessions(command) => sessions::run(cx, command),
         Command::Deliveries(command) => deliveries::run(cx, command),
         Command::Tickets(command) => tickets::run(cx, command),

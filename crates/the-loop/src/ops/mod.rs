@@ -8,6 +8,7 @@ pub mod demo;
 pub mod desk;
 pub mod error;
 pub mod events;
+pub mod hooks;
 pub mod link;
 pub mod poll;
 pub mod rows;

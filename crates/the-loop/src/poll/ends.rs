@@ -12,6 +12,7 @@ use the_loop_core::ids::{RepoRef, WorkItemRef};
 use super::repo::{Finding, FindingKind, Round};
 use super::rows::{ItemRow, PullRow, time};
 use super::{Fault, Followed, LOOK_AROUND_EVERY, Poller, Sessions, Tally};
+use crate::store::inbox::Stream;
 use crate::tracker::github::client::WriteError;
 use crate::tracker::github::client::list::Answered;
 
@@ -83,12 +84,21 @@ impl Poller {
                 tally.interrupted = true;
                 return;
             }
+            // An item that is judged here is not judged again when its list shows it: what is new to the list
+            // is new here.
+            let cursor = self
+                .context
+                .inbox
+                .cursor(&repo, Stream::Items)
+                .ok()
+                .flatten();
+            let since = cursor.map_or(now, |cursor| cursor.since);
             let followed = Followed {
                 repo,
                 monitor: the_loop_core::config::PollMonitor::default(),
             };
             let settings = Arc::clone(settings);
-            let mut round = Round::new(settings, followed, sessions, Ingress::Poll, now);
+            let mut round = Round::new(settings, followed, sessions, Ingress::Poll, since);
             for item in items {
                 if let Err(fault) = self.look_at(&mut round, &item)
                     && self.first_time(format!("look {} {fault}", item.key().as_str()))

@@ -15,6 +15,7 @@ mod control;
 mod crowd;
 mod harness;
 mod hold;
+mod hooked;
 mod http;
 mod hub;
 mod inbox;

@@ -312,8 +312,21 @@ impl History {
                 .iter()
                 .map(|row| format!("{} {} {:?}", row.delivery_id, row.state, row.reason))
                 .collect();
+            let polled: Vec<String> = self
+                .sim
+                .events()
+                .iter()
+                .filter(|event| event["source"] == "poll")
+                .map(|event| serde_json::to_string(event).unwrap_or_default())
+                .collect();
+            let asked: Vec<String> = self
+                .hub
+                .requests()
+                .iter()
+                .map(|request| format!("{} {}", request.path, request.status))
+                .collect();
             format!(
-                "THE_LOOP_HISTORY={seed}\n{:?}\nowed {:?}\nprompts {prompts:#?}\n{rows:#?}",
+                "{polled:#?}\n{asked:#?}\nTHE_LOOP_HISTORY={seed}\n{:?}\nowed {:?}\nprompts {prompts:#?}\n{rows:#?}",
                 self.told, self.owed
             )
         };

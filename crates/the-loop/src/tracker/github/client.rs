@@ -1,6 +1,7 @@
 //! What is written to GitHub (IN-57, IN-59) and asked of it (`read`), over its REST interface. Nothing is asked of a host that is not configured (IN-13), and no redirect is followed (CF-17).
 
 mod gate;
+pub mod hooks;
 pub mod list;
 mod read;
 
