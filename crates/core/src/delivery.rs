@@ -116,6 +116,9 @@ pub struct PullFacts {
     /// The items that its body closes, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closes: Vec<WorkItemRef>,
+    /// The items that the tracker itself links it to, where it was asked for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<WorkItemRef>,
     /// Only its body was shown, as by a comment in its conversation: neither branch nor commits are known
     /// (IN-18).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

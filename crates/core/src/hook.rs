@@ -92,11 +92,8 @@ pub fn differences(hook: &Hook, wanted: &Wanted) -> Vec<Difference> {
             .iter()
             .any(|known| known == event || known == "*")
     };
-    let is_insecure = match &hook.config.insecure_ssl {
-        serde_json::Value::String(text) => text != "0",
-        serde_json::Value::Number(number) => number.as_u64() != Some(0),
-        _ => false,
-    };
+    let insecure = &hook.config.insecure_ssl;
+    let is_insecure = !insecure.is_null() && insecure != "0" && insecure != 0;
     let has_secret = hook
         .config
         .secret

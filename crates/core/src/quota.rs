@@ -192,8 +192,8 @@ mod tests {
         }
     }
 
-    fn secs(seconds: u64) -> Option<Duration> {
-        Some(Duration::from_secs(seconds))
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
     }
 
     #[test]
@@ -203,12 +203,12 @@ mod tests {
         assert_eq!(heard(500, 0), None);
         assert_eq!(heard(499, 1), Some(News::Low(at(3600))));
         assert_eq!(heard(498, 2), None, "once a window");
-        assert_eq!(quota.wait(Caller::Poll, at(2), 10), secs(3598));
+        assert_eq!(quota.wait(Caller::Poll, at(2), 10), Some(secs(3598)));
         assert_eq!(quota.wait(Caller::Other, at(2), 10), None);
         assert_eq!(quota.wait(Caller::Poll, at(2), 0), None, "no reserve");
         let news = quota.heard(told(0, 3600), Outcome::Answered, at(3), 10);
         assert_eq!(news, None, "it was told");
-        assert_eq!(quota.wait(Caller::Other, at(3), 10), secs(3597));
+        assert_eq!(quota.wait(Caller::Other, at(3), 10), Some(secs(3597)));
         assert_eq!(quota.wait(Caller::Poll, at(3600), 10), None, "a new hour");
         let news = quota.heard(told(4999, 7200), Outcome::Answered, at(3600), 10);
         assert_eq!(news, None, "the hour had ended by itself");
@@ -219,15 +219,15 @@ mod tests {
         let mut quota = Quota::default();
         let news = quota.heard(told(0, 600), Outcome::Exhausted, at(0), 10);
         assert_eq!(news, Some(News::Exhausted(at(600))));
-        assert_eq!(quota.wait(Caller::Other, at(1), 10), secs(599));
+        assert_eq!(quota.wait(Caller::Other, at(1), 10), Some(secs(599)));
         let news = quota.heard(told(5000, 4000), Outcome::Answered, at(599), 10);
         assert_eq!(news, Some(News::Recovered));
         // A refusal that says nothing of itself is waited for a minute; a clock that is wrong, an hour.
         let mut quota = Quota::default();
         quota.heard(Told::default(), Outcome::Exhausted, at(0), 10);
-        assert_eq!(quota.wait(Caller::Other, at(0), 10), secs(60));
+        assert_eq!(quota.wait(Caller::Other, at(0), 10), Some(secs(60)));
         quota.heard(told(0, 1 << 40), Outcome::Exhausted, at(0), 10);
-        assert_eq!(quota.wait(Caller::Other, at(0), 10), secs(3600));
+        assert_eq!(quota.wait(Caller::Other, at(0), 10), Some(secs(3600)));
     }
 
     #[test]
@@ -235,23 +235,22 @@ mod tests {
         let mut quota = Quota::default();
         let mut news =
             |asked, now| quota.heard(Told::default(), Outcome::Throttled(asked), at(now), 0);
-        assert_eq!(
-            news(secs(7), 0),
-            Some(News::Throttled(Duration::from_secs(7)))
-        );
+        assert_eq!(news(Some(secs(7)), 0), Some(News::Throttled(secs(7))));
         let asked = [120, 240, 480, 900, 900];
         for (n, wait) in asked.into_iter().enumerate() {
             let now = 10_000 * (n as i64 + 1);
-            assert_eq!(
-                news(None, now),
-                Some(News::Throttled(Duration::from_secs(wait)))
-            );
+            assert_eq!(news(None, now), Some(News::Throttled(secs(wait))));
         }
-        assert_eq!(quota.wait(Caller::Other, at(50_001), 0), secs(899));
-        assert_eq!(quota.wait(Caller::Poll, at(50_001), 0), secs(899));
+        assert_eq!(quota.wait(Caller::Other, at(50_001), 0), Some(secs(899)));
+        assert_eq!(quota.wait(Caller::Poll, at(50_001), 0), Some(secs(899)));
         // A short word does not cut a longer pause short.
-        quota.heard(Told::default(), Outcome::Throttled(secs(1)), at(50_001), 0);
-        assert_eq!(quota.wait(Caller::Other, at(50_001), 0), secs(899));
+        quota.heard(
+            Told::default(),
+            Outcome::Throttled(Some(secs(1))),
+            at(50_001),
+            0,
+        );
+        assert_eq!(quota.wait(Caller::Other, at(50_001), 0), Some(secs(899)));
         let news = quota.heard(told(10, 99_999), Outcome::Answered, at(51_000), 0);
         assert_eq!(
             (news, quota.wait(Caller::Other, at(51_000), 0)),
@@ -268,7 +267,7 @@ mod tests {
         {
             let now = at(1_000 * (n as i64 + 1));
             assert_eq!(quota.heard(Told::default(), Outcome::Fault, now, 0), None);
-            assert_eq!(quota.wait(Caller::Other, now, 0), secs(wait));
+            assert_eq!(quota.wait(Caller::Other, now, 0), Some(secs(wait)));
         }
     }
 

@@ -192,6 +192,19 @@ fn names_of_pull(
 ) -> Vec<Name> {
     let counts = facts.trusts(author);
     let mut names = recorded(facts, item, pull);
+    // What the tracker says itself stands with the delivery, also where an answer tells the rest.
+    let linked = facts
+        .delivery
+        .pull
+        .iter()
+        .filter(|_| facts.delivery.item == *item);
+    let linked = linked.flat_map(|pull| pull.references.iter().cloned());
+    let others = linked.filter(|named| named.key() != item.key());
+    names.extend(others.map(|item| Name {
+        item,
+        source: LinkSource::ClosingReference,
+        counts,
+    }));
     if let Some(pull) = pull {
         let branch = pull.head_ref.as_deref().filter(|_| pull.is_own_branch);
         let of_branch = branch.and_then(|branch| of_branch(item, branch));

@@ -83,7 +83,7 @@ fn in45_an_edited_command_counts_for_nothing_and_no_earlier_one_takes_its_place(
 #[test]
 fn in45_a_command_of_an_agent_a_bot_or_nobody_is_none() {
     let mut agent = said(1, "octocat", "the-loop start");
-    agent.body = format!("{}\nthe-loop start", AGENT_COMMENT_MARK);
+    agent.body = format!("{AGENT_COMMENT_MARK}\nthe-loop start");
     let mut nobody = said(2, "octocat", "the-loop start");
     nobody.author = None;
     let mut bot = said(3, "octocat", "the-loop start");

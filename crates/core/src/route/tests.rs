@@ -498,3 +498,32 @@ fn di46_a_pull_request_starts_from_its_head_and_a_ticket_from_the_default_branch
     assert_eq!(start(&delivery), StartFrom::PullRef);
     assert_eq!(StartFrom::of(&own, None), StartFrom::DefaultBranch);
 }
+
+#[test]
+fn in14_what_the_tracker_links_itself_comes_before_branch_and_words_and_asks_for_the_same_trust() {
+    let mut linked = pull("issue-16-x", &["github:octo/repo#15"], Effect::Opened);
+    if let Some(pull) = &mut linked.pull {
+        let items = ["github:octo/repo#17", "github:octo/repo#30"];
+        pull.references = items.iter().map(|text| item(text)).collect();
+    }
+    let named = routed(&linked, &NOBODY);
+    assert_eq!(named.targets[0], item("github:octo/repo#17"));
+    let stranger = Wish {
+        trusts_author: false,
+        ..NOBODY
+    };
+    let named = routed(&linked, &stranger);
+    assert_eq!(named.targets[0], item("github:octo/repo#30"));
+    let sources: Vec<LinkSource> = named.untrusted[0].sources.clone();
+    assert_eq!(sources, [LinkSource::ClosingReference]);
+    // Also where only the number is known otherwise.
+    if let Some(pull) = &mut linked.pull {
+        pull.is_partial = true;
+    }
+    let owners = [owner("github:octo/repo#17", &[], "a")];
+    let live = Wish {
+        owners: &owners,
+        ..NOBODY
+    };
+    assert_eq!(targets(&linked, &live)[0], "#17");
+}

@@ -4,6 +4,11 @@
 //! `world` is what there is and how it changes, `routes` which address shows what of it, `http` the way in:
 //! validators, pages, limits, faults, and a list of what was asked. What a test does not set up is not there.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a double that cannot listen is a test that fails"
+)]
+
 mod http;
 mod routes;
 mod world;

@@ -43,6 +43,7 @@ pub(super) fn answer(
             let number = number.parse().unwrap_or(0);
             Shown::Made(world.comment(&format!("{owner}/{name}"), number, OWN_LOGIN, text))
         }
+        ("POST", ["graphql" | "api", ..]) => Shown::Thing(linked(world, body)),
         ("GET", ["meta"]) => {
             Shown::Thing(json!({ "hooks": ["192.30.252.0/22", "2606:50c0::/32"] }))
         }
@@ -89,6 +90,38 @@ fn show(world: &World, repo: &str, rest: &[&str], query: &Query) -> Shown {
         }
         _ => Shown::Status(404, String::new()),
     }
+}
+
+/// The one query that is known: the issues that pull requests are linked to.
+fn linked(world: &World, body: &Value) -> Value {
+    let variable = |name: &str| {
+        body["variables"][name]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let repo = format!("{}/{}", variable("o"), variable("r"));
+    let query = body["query"].as_str().unwrap_or_default();
+    let mut pulls = serde_json::Map::new();
+    for part in query.split("pullRequest(number: ").skip(1) {
+        let number: u64 = part
+            .split(')')
+            .next()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
+        let of = world
+            .links
+            .iter()
+            .filter(|(of, pull, _)| *of == repo && *pull == number);
+        let nodes: Vec<Value> = of
+            .map(
+                |(_, _, issue)| json!({ "number": issue, "repository": { "nameWithOwner": repo } }),
+            )
+            .collect();
+        let references = json!({ "closingIssuesReferences": { "nodes": nodes } });
+        pulls.insert(format!("p{number}"), references);
+    }
+    json!({ "data": { "repository": pulls } })
 }
 
 /// A webhook as it is shown: its secret is stars.

@@ -24,6 +24,8 @@ pub struct World {
     inline: Vec<(Key, Value)>,
     runs: Vec<(String, Value)>,
     hooks: Vec<(String, Value)>,
+    /// Issues that pull requests are linked to by hand, as GraphQL tells them: repository, pull request, issue.
+    pub links: Vec<(String, u64, u64)>,
     /// What a webhook was called with, newest first.
     pub hook_calls: Vec<Value>,
     /// Items that are not there any more: the status that is answered, and where they went.
@@ -43,6 +45,7 @@ impl Default for World {
             inline: Vec::new(),
             runs: Vec::new(),
             hooks: Vec::new(),
+            links: Vec::new(),
             hook_calls: Vec::new(),
             gone: BTreeMap::new(),
         }

@@ -199,13 +199,13 @@ impl Engine {
             });
             return false;
         }
-        let mut answer = self.try_once(client, &settings, write);
+        let mut answer = try_once(client, &settings, write);
         if let Err(error) = &answer
             && (error.may_be_repeated() || is_harmless_again(write, error))
             && let Some(pause) = pause_after(error)
         {
             self.rest(pause);
-            answer = self.try_once(client, &settings, write);
+            answer = try_once(client, &settings, write);
         }
         let was_sent = !matches!(
             answer,
@@ -216,25 +216,6 @@ impl Engine {
             Err(error) => self.tell_unwritten(write, &error),
         }
         was_sent
-    }
-
-    fn try_once(
-        &self,
-        client: &Github,
-        settings: &Settings,
-        write: &Write,
-    ) -> Result<Option<String>, WriteError> {
-        match write {
-            Write::Comment { item, text, .. } => client
-                .comment(settings, item, text)
-                .map(|posted| Some(posted.node_id)),
-            Write::Reaction {
-                item,
-                content,
-                place,
-                ..
-            } => client.react(settings, item, place, content).map(|()| None),
-        }
     }
 
     /// How many comments the item had within the hour, where that is as many as it may have; else this one is
@@ -408,6 +389,24 @@ fn is_harmless_again(write: &Write, error: &WriteError) -> bool {
         | WriteError::Malformed => false,
     };
     may_pass && matches!(write, Write::Reaction { .. })
+}
+
+fn try_once(
+    client: &Github,
+    settings: &Settings,
+    write: &Write,
+) -> Result<Option<String>, WriteError> {
+    match write {
+        Write::Comment { item, text, .. } => client
+            .comment(settings, item, text)
+            .map(|posted| Some(posted.node_id)),
+        Write::Reaction {
+            item,
+            content,
+            place,
+            ..
+        } => client.react(settings, item, place, content).map(|()| None),
+    }
 }
 
 /// How long to wait before the second try; `None`: it is not made.

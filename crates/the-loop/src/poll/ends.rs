@@ -147,7 +147,6 @@ impl Poller {
         let validator = validators.get(&address).filter(|_| is_known).cloned();
         let validator = validator.as_deref();
         match github.ask_address(&settings, &repo, &address, validator, &mut round.asked)? {
-            Answered::Unchanged => Ok(()),
             Answered::Page(page) => {
                 if let Some(validator) = page.validator {
                     self.memory.validators.insert(address, validator);
@@ -172,7 +171,7 @@ impl Poller {
                 }
                 Ok(())
             }
-            Answered::Gone | Answered::Moved(_) => Ok(()),
+            Answered::Unchanged | Answered::Gone | Answered::Moved(_) => Ok(()),
         }
     }
 

@@ -79,13 +79,8 @@ impl Poller {
         round: &mut Round<'_>,
         row: &ItemRow<'_>,
     ) -> Result<bool, Fault> {
-        let is_armed = !row.is_closed() && self.has_arming_label(round, row);
+        let is_armed = !row.is_closed() && has_arming_label(round, row);
         Ok(is_armed || self.owned_since(round, row)?.is_some())
-    }
-
-    fn has_arming_label(&self, round: &Round<'_>, row: &ItemRow<'_>) -> bool {
-        let label = &round.settings.routing.auto_execute_label;
-        has_label(&row.label_names(), label)
     }
 
     /// Since when a session lives that it belongs to; `None`: it belongs to none. Of a pull request its body
@@ -103,7 +98,8 @@ impl Poller {
             return Ok(None);
         }
         let body = row.body.as_deref().unwrap_or_default();
-        let closes = closing_links(body, round.repo());
+        let mut closes = closing_links(body, round.repo());
+        closes.extend(round.linked.get(&row.number).into_iter().flatten().cloned());
         if let Some(owner) = closes.iter().find_map(|item| sessions.of(&item.key())) {
             return Ok(sessions.since(owner));
         }
@@ -212,7 +208,7 @@ impl Poller {
         let authorized = AuthorizedUsers::new(&settings.routing.authorized_users);
         let author = row.author();
         let presence = Presence {
-            is_armed_by_label: !row.is_closed() && self.has_arming_label(round, row),
+            is_armed_by_label: !row.is_closed() && has_arming_label(round, row),
             is_owned: self.owned_since(round, row)?.is_some(),
             gave_up,
             recorded: control.as_ref().map(|c| (c.command, &*c.actor)),
@@ -225,13 +221,12 @@ impl Poller {
             Gate::Open(actor) => actor,
             Gate::AskWhoLabelled => {
                 let history = self.history(&settings, item, &mut round.asked)?;
-                match history.labelled_by.filter(|who| authorized.admits(who)) {
-                    Some(actor) => actor,
-                    None => {
-                        self.tell_unauthorized(item, author.as_ref());
-                        return Ok(());
-                    }
-                }
+                let labelled = history.labelled_by;
+                let Some(actor) = labelled.filter(|who| authorized.admits(who)) else {
+                    self.tell_unauthorized(item, author.as_ref());
+                    return Ok(());
+                };
+                actor
             }
         };
         self.find_presence(round, item, row, text, &behind)
@@ -306,6 +301,11 @@ impl Poller {
         round.pulls.insert(number, text.clone());
         Ok(text)
     }
+}
+
+fn has_arming_label(round: &Round<'_>, row: &ItemRow<'_>) -> bool {
+    let label = &round.settings.routing.auto_execute_label;
+    has_label(&row.label_names(), label)
 }
 
 /// An account as GitHub shows one.

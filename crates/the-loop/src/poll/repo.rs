@@ -1,7 +1,7 @@
 //! One repository in one cycle: its four lists, what is new in them, and how far they were read (IN-40 to
 //! IN-44).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use the_loop_core::config::Settings;
@@ -13,7 +13,7 @@ use the_loop_core::ids::{GITHUB_PROVIDER, ItemKey, RepoRef, WorkItemRef};
 use the_loop_core::poll::{self, OVERLAP, Said};
 use the_loop_core::time::Timestamp;
 
-use super::ask::{Listed, PAGES_MAX};
+use super::ask::{Listed, PAGES_MAX, rows};
 use super::rows::{ItemRow, RunRow, WordsRow, time};
 use super::{Fault, Followed, Poller, REMEMBERED_MAX, Sessions, Tally};
 use crate::store::inbox::{Accepted, Cursor, Stream};
@@ -22,6 +22,9 @@ use crate::tracker::github::payload::{Rows, of_rows};
 
 /// Pages of labelled items of a repository that is new (IN-42).
 const FIRST_PAGES_MAX: usize = 50;
+
+/// Pull requests in one query for their links.
+const LINKED_MAX: usize = 50;
 
 /// A repository in a cycle, and what was found so far.
 pub(super) struct Round<'a> {
@@ -36,6 +39,8 @@ pub(super) struct Round<'a> {
     /// Items and pull requests as they came, by number.
     pub items: BTreeMap<u64, String>,
     pub pulls: BTreeMap<u64, String>,
+    /// The items that GitHub itself links pull requests to, of those that moved.
+    pub linked: HashMap<u64, Vec<WorkItemRef>>,
     /// Items whose thread was read whole.
     pub fresh: HashSet<u64>,
     pub found: Vec<Finding>,
@@ -90,6 +95,7 @@ impl<'a> Round<'a> {
             since,
             items: BTreeMap::new(),
             pulls: BTreeMap::new(),
+            linked: HashMap::new(),
             fresh: HashSet::new(),
             found: Vec::new(),
             judged: Vec::new(),
@@ -131,7 +137,12 @@ impl<'a> Round<'a> {
             ingress: self.ingress,
             received_at: now,
         };
-        of_rows(&rows, &self.settings)
+        let mut delivery = of_rows(&rows, &self.settings)?;
+        if let Some(pull) = &mut delivery.pull {
+            let linked = self.linked.get(&delivery.item.number());
+            pull.references = linked.cloned().unwrap_or_default();
+        }
+        Some(delivery)
     }
 }
 
@@ -201,6 +212,7 @@ impl Poller {
             }
         }
         for list in read.iter().filter(|list| list.stream == Stream::Items) {
+            self.ask_for_links(round, &list.pages)?;
             self.judge_rows(round, &list.pages)?;
         }
         for list in &read {
@@ -265,6 +277,31 @@ impl Poller {
             cursor: (known.as_ref() != Some(&cursor)).then_some(cursor),
             pages,
         }))
+    }
+
+    /// Asks, with one query, to which items GitHub links the pull requests that moved. Without an answer their
+    /// branch and their body stand alone (IN-40).
+    fn ask_for_links(&mut self, round: &mut Round<'_>, pages: &[Page]) -> Result<(), Fault> {
+        if !round.followed.monitor.pull_requests || !round.sessions.are_in(round.repo()) {
+            return Ok(());
+        }
+        let mut moved = Vec::new();
+        for row in rows::<ItemRow<'_>>(pages, "a list of items")? {
+            let key = round.item(row.number)?.key();
+            let is_judged = self.memory.judged.get(&key) == row.updated_at.as_ref();
+            if row.is_pull() && !row.is_closed() && !is_judged {
+                moved.push(row.number);
+            }
+        }
+        for numbers in moved.chunks(LINKED_MAX) {
+            let (settings, repo) = (Arc::clone(&round.settings), round.repo().clone());
+            let github = &self.context.github;
+            match github.linked_items(&settings, &repo, numbers, &mut round.asked) {
+                Ok(linked) => round.linked.extend(linked),
+                Err(error) => tracing::debug!(%error, "links of pull requests are not known"),
+            }
+        }
+        Ok(())
     }
 
     fn judge_rows(&mut self, round: &mut Round<'_>, pages: &[Page]) -> Result<(), Fault> {

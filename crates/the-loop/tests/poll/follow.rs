@@ -2,6 +2,8 @@
 
 use the_loop_core::delivery::{Effect, Ending, Ingress};
 
+use the_loop_testkit::fake_github::Fault;
+
 use super::bench::{Bench, REPO};
 
 /// A repository whose item 1 has a session.
@@ -140,6 +142,43 @@ fn in43_a_pull_request_is_followed_by_its_body_or_its_branch() {
     });
     bench.cycle();
     assert_eq!(bench.told(), [""; 0]);
+}
+
+#[test]
+fn in14_a_pull_request_that_github_itself_links_is_followed() {
+    let mut bench = followed();
+    bench.change(|world| {
+        world.pull(REPO, 7, "octocat", "feature", "no words of it");
+        world.links.push((REPO.to_owned(), 7, 1));
+        world.comment(REPO, 7, "octocat", "words");
+    });
+    bench.asked();
+    bench.cycle();
+    assert_eq!(bench.told(), ["words"]);
+    let asked = bench.asked();
+    let queries = asked.iter().filter(|(path, _)| path == "/graphql").count();
+    assert_eq!(queries, 1, "{asked:?}");
+    let found = bench.deliveries().remove(0).pull.unwrap();
+    let linked: Vec<String> = found.references.iter().map(ToString::to_string).collect();
+    assert_eq!(linked, ["github:octo/repo#1"]);
+    // One when something moved, and none else.
+    bench.cycle();
+    assert!(!bench.asked().iter().any(|(path, _)| path == "/graphql"));
+}
+
+#[test]
+fn in40_without_an_answer_about_links_branch_and_body_stand_alone() {
+    let mut bench = followed();
+    bench.change(|world| {
+        world.pull(REPO, 7, "octocat", "feature", "Closes #1");
+        world.comment(REPO, 7, "octocat", "words");
+    });
+    bench.hub.fails(
+        "/graphql",
+        Fault::Status(404, String::new(), "{}".to_owned()),
+    );
+    assert_eq!(bench.cycle().errors, 0);
+    assert_eq!(bench.told(), ["words"]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl History {
             hooks: Vec::new(),
             said: 0,
         };
-        history.settings.routing.auto_execute_label = LABEL.to_owned();
+        LABEL.clone_into(&mut history.settings.routing.auto_execute_label);
         history.passes(0);
         history.hub.change(|world| {
             for number in ITEMS {
@@ -368,6 +368,10 @@ impl History {
 
 #[test]
 fn in10_in44_histories_by_webhook_and_polling_lose_nothing_and_obey_no_stranger() {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "how many are told is for whoever runs it"
+    )]
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let seeds = match number("THE_LOOP_HISTORY") {
         Some(seed) => seed..seed + 1,

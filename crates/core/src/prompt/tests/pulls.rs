@@ -17,6 +17,7 @@ fn about_pull(event: &str, action: &str, effect: Effect) -> Delivery {
         is_own_branch: true,
         draft: Some(false),
         merged: Some(false),
+        references: Vec::new(),
         closes: vec![],
         is_partial: false,
     });

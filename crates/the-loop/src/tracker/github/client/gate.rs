@@ -108,7 +108,18 @@ impl Github {
         caller: Caller,
         call: impl FnOnce() -> Result<Response<Body>, ureq::Error>,
     ) -> Result<Response<Body>, WriteError> {
-        let gate = self.gates.of(host);
+        self.counted_apart(settings, (host, host), caller, call)
+    }
+
+    /// As [`Github::through_gate`], for calls that the host counts under a name of their own.
+    pub(super) fn counted_apart(
+        &self,
+        settings: &Settings,
+        (host, name): (&str, &str),
+        caller: Caller,
+        call: impl FnOnce() -> Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, WriteError> {
+        let gate = self.gates.of(name);
         let _turn = lock(&gate.turn);
         let reserve = settings.integrations.github.reserve_of(host);
         let now = self.world.clock.now();
@@ -127,10 +138,10 @@ impl Github {
             (quota.heard(told, outcome, now, reserve), *quota)
         };
         if let Some(news) = news {
-            self.gates.tell(event(host, news, &quota, settings));
+            self.gates.tell(event(name, news, &quota, settings));
         }
         match (&answer, outcome) {
-            (Err(WriteError::Refused(401)), _) => *lock(&gate.token) = None,
+            (Err(WriteError::Refused(401)), _) => *lock(&self.gates.of(host).token) = None,
             (Err(WriteError::Throttled(_)), _) => {
                 let wait = quota.wait(caller, now, reserve).unwrap_or(Duration::ZERO);
                 return Err(WriteError::Throttled(wait));

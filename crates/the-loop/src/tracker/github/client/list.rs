@@ -1,17 +1,19 @@
 //! Lists, page by page, asked by their validator (IN-39 to IN-41), and single things as they stand (IN-49).
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use the_loop_core::config::Settings;
-use the_loop_core::ids::RepoRef;
+use the_loop_core::ids::{GITHUB_PROVIDER, RepoRef, WorkItemRef};
 use the_loop_core::quota::Caller;
 use the_loop_core::time::Timestamp;
 use ureq::Body;
 use ureq::http::{HeaderMap, Response, header};
 
-use super::{CALL_WITHIN, Github, WriteError, body_of, prepared};
+use super::{CALL_WITHIN, Github, WriteError, body_of, judged, prepared};
 
 /// Bytes of a page: a hundred rows whose texts have 64 Ki characters each.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
@@ -61,7 +63,7 @@ impl Page {
 
     /// The list below this name, as some answers hold it.
     pub fn rows_of(&self, name: &str) -> Option<Vec<&RawValue>> {
-        let whole: std::collections::HashMap<String, &RawValue> = self.read()?;
+        let whole: HashMap<String, &RawValue> = self.read()?;
         serde_json::from_str(whole.get(name)?.get()).ok()
     }
 
@@ -110,6 +112,91 @@ impl Github {
             asked.not_modified += 1;
         }
         Ok(answered)
+    }
+}
+
+/// The query for the items that pull requests are linked to, each under its number (IN-40).
+fn links_query(numbers: &[u64]) -> String {
+    let mut query =
+        "query($o: String!, $r: String!) { repository(owner: $o, name: $r) {".to_owned();
+    for number in numbers {
+        query.push_str(&format!(
+            " p{number}: pullRequest(number: {number}) {{ closingIssuesReferences(first: 20) \
+             {{ nodes {{ number repository {{ nameWithOwner }} }} }} }}"
+        ));
+    }
+    query + " } }"
+}
+
+#[derive(Deserialize)]
+struct Linked {
+    #[serde(rename = "closingIssuesReferences")]
+    references: Nodes,
+}
+
+#[derive(Deserialize)]
+struct Nodes {
+    nodes: Vec<Option<Node>>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    number: u64,
+    repository: Named,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "nameWithOwner")]
+    name: String,
+}
+
+impl Github {
+    /// The items that GitHub itself links these pull requests of a repository to, by their number. What it
+    /// does not say is not there.
+    pub fn linked_items(
+        &self,
+        settings: &Settings,
+        repo: &RepoRef,
+        numbers: &[u64],
+        asked: &mut Asked,
+    ) -> Result<HashMap<u64, Vec<WorkItemRef>>, WriteError> {
+        let api = settings.integrations.github.api_of(&repo.host);
+        let api = api.ok_or_else(|| WriteError::UnknownHost(repo.host.clone()))?;
+        let url = format!("{}/graphql", api.strip_suffix("/v3").unwrap_or(&api));
+        let token = self.token(settings, &repo.host)?;
+        let full_name = repo.full_name();
+        let (owner, name) = full_name.split_once('/').unwrap_or_default();
+        let body = json!({
+            "query": links_query(numbers), "variables": { "o": owner, "r": name },
+        });
+        let counted = format!("{} graphql", repo.host);
+        let of = (repo.host.as_str(), counted.as_str());
+        let answer = self.counted_apart(settings, of, Caller::Poll, || {
+            asked.requests += 1;
+            prepared(self.agent.post(&url), &token).send_json(&body)
+        })?;
+        let answer = judged(answer)?;
+        let repository = answer
+            .pointer("/data/repository")
+            .and_then(Value::as_object);
+        let mut linked = HashMap::new();
+        for (name, pull) in repository.ok_or(WriteError::Malformed)? {
+            let number = name
+                .strip_prefix('p')
+                .and_then(|number| number.parse().ok());
+            let pull: Option<Linked> = serde_json::from_value(pull.clone()).ok();
+            if let (Some(number), Some(pull)) = (number, pull) {
+                let nodes = pull.references.nodes.into_iter().flatten();
+                let items = nodes.filter_map(|node| {
+                    let (owner, name) = node.repository.name.split_once('/')?;
+                    let repo = RepoRef::new(&repo.host, owner, name).ok()?;
+                    WorkItemRef::new(GITHUB_PROVIDER, repo, node.number).ok()
+                });
+                linked.insert(number, items.collect());
+            }
+        }
+        Ok(linked)
     }
 }
 

@@ -99,6 +99,7 @@ impl Pull {
             draft: self.draft,
             merged: self.merged,
             closes: Vec::new(),
+            references: Vec::new(),
             is_partial: false,
         }
     }
