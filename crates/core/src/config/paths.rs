@@ -102,8 +102,10 @@ impl Settings {
         }
         let github = &mut self.integrations.github;
         github.token_file = beside(&github.token_file);
+        github.app.private_key_file = beside(&github.app.private_key_file);
         for host in github.hosts.values_mut() {
             host.token_file = beside(&host.token_file);
+            host.app.private_key_file = beside(&host.app.private_key_file);
         }
         for source in self.tracker.local.repos.values_mut() {
             if !is_git_url(source) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::node::Pos;
 use super::problem::{Problem, echo};
-use super::{Keywords, Settings, SpawnOnUnmatched};
+use super::{GithubApp, Keywords, Settings, SpawnOnUnmatched};
 
 impl Keywords {
     /// Each keyword with the name of its key, in document order.
@@ -55,7 +55,31 @@ pub(super) fn problems(settings: &Settings, positions: &BTreeMap<String, Pos>) -
             hint: None,
         });
     }
+    out.extend(half_apps(settings, positions));
     out
+}
+
+/// A GitHub App has a number and a key, or neither.
+fn half_apps(settings: &Settings, positions: &BTreeMap<String, Pos>) -> Vec<Problem> {
+    let github = &settings.integrations.github;
+    let own = std::iter::once(("integrations.github".to_owned(), &github.app));
+    let hosts = github.hosts.iter();
+    let hosts =
+        hosts.map(|(host, entry)| (format!("integrations.github.hosts.{host}"), &entry.app));
+    let half = |(section, app): (String, &GithubApp)| {
+        let missing = match (app.id, &*app.private_key_file) {
+            (1.., "") => "privateKeyFile",
+            (0, file) if !file.is_empty() => "id",
+            (_, _) => return None,
+        };
+        Some(Problem {
+            pos: positions.get(&format!("{section}.app")).copied(),
+            message: format!("`{section}.app` needs `{missing}` as well"),
+            key: Some(format!("{section}.app.{missing}")),
+            hint: None,
+        })
+    };
+    own.chain(hosts).filter_map(half).collect()
 }
 
 /// Warnings that need nothing but the document (CF-14).

@@ -173,6 +173,9 @@ fn documented() -> Vec<(&'static str, Json, Live)> {
             Start,
         ),
         ("integrations.github.quotaReservePercent", json!(10), Yes),
+        ("integrations.github.app.id", json!(0), Start),
+        ("integrations.github.app.installationId", json!(0), Start),
+        ("integrations.github.app.privateKeyFile", json!(""), Yes),
         ("integrations.github.cli.binary", json!("gh"), Yes),
         ("integrations.github.hosts", json!({}), Start),
         ("integrations.github.hosts.<host>.apiUrl", Json::Null, Start),
@@ -188,6 +191,17 @@ fn documented() -> Vec<(&'static str, Json, Live)> {
         ),
         (
             "integrations.github.hosts.<host>.quotaReservePercent",
+            Json::Null,
+            Yes,
+        ),
+        ("integrations.github.hosts.<host>.app.id", Json::Null, Start),
+        (
+            "integrations.github.hosts.<host>.app.installationId",
+            Json::Null,
+            Start,
+        ),
+        (
+            "integrations.github.hosts.<host>.app.privateKeyFile",
             Json::Null,
             Yes,
         ),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::routes::{Query, Shown, answer};
 use super::world::World;
-use super::{TOKEN, lock};
+use super::{TOKEN, app, lock};
 
 /// Rows of a page at most.
 const PER_PAGE_MAX: usize = 100;
@@ -182,7 +182,13 @@ fn usual(state: &mut State, asked: &Asked) -> Reply {
         headers: String::new(),
         body: body.to_string(),
     };
-    if asked.authorization != format!("Bearer {TOKEN}") {
+    let path = asked.path.strip_prefix("/api/v3").unwrap_or(&asked.path);
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let of_app = app::answer(&state.world, &asked.authorization, &parts);
+    let is_known = asked.authorization == format!("Bearer {TOKEN}")
+        || app::is_token(&state.world, &asked.authorization);
+    if of_app.is_none() && !is_known {
         return bare(401, json!({ "message": "Bad credentials" }));
     }
     let limits = |state: &State| {
@@ -200,10 +206,9 @@ fn usual(state: &mut State, asked: &Asked) -> Reply {
             body: json!({ "message": "API rate limit exceeded" }).to_string(),
         };
     }
-    let path = asked.path.strip_prefix("/api/v3").unwrap_or(&asked.path);
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let query = parse(query);
-    let shown = answer(&mut state.world, &asked.method, path, &query, &asked.body);
+    let shown = of_app
+        .unwrap_or_else(|| answer(&mut state.world, &asked.method, path, &query, &asked.body));
     let (status, mut headers, body) = match shown {
         Shown::Thing(thing) => (200, String::new(), thing.to_string()),
         Shown::Made(thing) => (201, String::new(), thing.to_string()),

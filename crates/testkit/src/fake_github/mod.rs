@@ -9,6 +9,7 @@
     reason = "a double that cannot listen is a test that fails"
 )]
 
+mod app;
 mod http;
 mod routes;
 mod world;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+pub use app::{APP_ID, APP_KEY};
 pub use http::{Fault, Request};
 pub use world::World as Contents;
 

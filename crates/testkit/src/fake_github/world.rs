@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use the_loop::clock::Clock;
+use the_loop_core::time::Timestamp;
 
 /// The account behind the token.
 pub const OWN_LOGIN: &str = "octo-robot";
@@ -73,12 +75,15 @@ fn repository(repo: &str) -> Value {
 }
 
 impl World {
+    /// This moment, Unix seconds.
+    pub(super) fn seconds(&self) -> i64 {
+        let clock = || Clock::System.now().unix_ms() / 1_000;
+        self.now.unwrap_or_else(clock)
+    }
+
     /// This moment, as GitHub writes it.
     pub fn time(&self) -> String {
-        let seconds = self
-            .now
-            .unwrap_or_else(|| the_loop::clock::Clock::System.now().unix_ms() / 1000);
-        the_loop_core::time::Timestamp::from_unix_ms(seconds * 1000).seconds()
+        Timestamp::from_unix_ms(self.seconds() * 1_000).seconds()
     }
 
     fn id(&mut self) -> u64 {

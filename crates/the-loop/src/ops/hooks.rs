@@ -150,12 +150,12 @@ pub fn setup(desk: &Desk, asked: &Setup) -> Result<Report, OpError> {
         outcome: one(desk, &github, repo, asked, secret.expose_secret()),
     };
     let rows: Vec<Row> = repos.iter().map(one).collect();
-    let mut hosts: Vec<&String> = repos.iter().map(|repo| &repo.host).collect();
-    hosts.sort();
-    hosts.dedup();
-    let ranges = hosts.into_iter().filter_map(|host| {
-        let ranges = github.hook_ranges(desk.settings(), host).ok()?;
-        (!ranges.is_empty()).then(|| (host.clone(), ranges))
+    let mut of_hosts: Vec<&RepoRef> = repos.iter().collect();
+    of_hosts.sort_by(|a, b| a.host.cmp(&b.host));
+    of_hosts.dedup_by(|a, b| a.host == b.host);
+    let ranges = of_hosts.into_iter().filter_map(|repo| {
+        let ranges = github.hook_ranges(desk.settings(), repo).ok()?;
+        (!ranges.is_empty()).then(|| (repo.host.clone(), ranges))
     });
     Ok(Report {
         ranges: ranges.collect(),

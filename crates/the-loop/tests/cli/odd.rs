@@ -83,7 +83,8 @@ fn se1_a_missing_subcommand_names_those_that_are_for_people() {
     assert_eq!(bare.code, 2);
     assert!(bare.err.contains("sessions, deliveries"), "{}", bare.err);
     for hidden in ["hook", "pane-exec", "demo-agent"] {
-        assert!(!bare.err.contains(hidden), "{}", bare.err);
+        let among = format!(" {hidden},");
+        assert!(!bare.err.contains(&among), "{}", bare.err);
     }
 }
 

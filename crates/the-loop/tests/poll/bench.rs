@@ -27,7 +27,7 @@ use the_loop_core::record::{Control, ControlCommand, ControlSource, SessionRecor
 use the_loop_core::session::SessionStatus;
 use the_loop_core::time::Timestamp;
 use the_loop_testkit::FakeGithub;
-use the_loop_testkit::fake_github::{Contents, TOKEN};
+use the_loop_testkit::fake_github::{APP_ID, APP_KEY, Contents, TOKEN};
 
 pub const REPO: &str = "octo/repo";
 /// When the test begins, Unix seconds.
@@ -60,7 +60,17 @@ impl Bench {
         Self::of(", control: {requireStartCommand: false}", "")
     }
 
+    /// One whose credential is a GitHub App.
+    pub fn of_app() -> Self {
+        let app = format!("app: {{id: {APP_ID}, privateKeyFile: app.pem}}");
+        Self::made(&app, "", "")
+    }
+
     fn of(routing: &str, more: &str) -> Self {
+        Self::made("tokenFile: token", routing, more)
+    }
+
+    fn made(credential: &str, routing: &str, more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
         let hub = FakeGithub::start();
@@ -78,12 +88,13 @@ impl Bench {
         };
         let config = format!(
             "version: 1.0.0\nrouting: {{enabled: true, authorizedUsers: [octocat], autoExecuteLabel: loop, spawnOnUnmatched: labeled{routing}}}\n\
-             integrations: {{github: {{apiUrl: '{}', tokenFile: token, cli: {{binary: ''}}}}}}\n\
+             integrations: {{github: {{apiUrl: '{}', {credential}, cli: {{binary: ''}}}}}}\n\
              polling:\n  enabled: true\n  sources: [{{repos: [{REPO}]}}]\n{more}",
             hub.api()
         );
         std::fs::write(root.join("config.yaml"), config).unwrap();
         std::fs::write(root.join("token"), TOKEN).unwrap();
+        std::fs::write(root.join("app.pem"), APP_KEY).unwrap();
         let loaded = load(&world, Some("config.yaml"), &Overrides::default()).unwrap();
         let layout = Layout::new(root.join("state"));
         layout.prepare(&world).unwrap();

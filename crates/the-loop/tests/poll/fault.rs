@@ -152,3 +152,40 @@ fn in52_a_stop_is_honoured_between_items_and_what_was_not_read_is_read_later() {
     bench.cycle();
     assert_eq!(bench.told(), ["words"]);
 }
+
+#[test]
+fn cf16_a_github_app_is_a_credential_whose_tokens_are_renewed() {
+    let mut bench = Bench::of_app();
+    bench.change(|world| world.issue(REPO, 1, "octocat", &["loop"]));
+    bench.session(1);
+    assert_eq!(bench.cycle().errors, 0);
+    let given = |bench: &Bench| {
+        let asked = bench.asked();
+        asked
+            .iter()
+            .filter(|(path, _)| path.ends_with("access_tokens"))
+            .count()
+    };
+    assert_eq!(given(&bench), 1);
+    bench.cycle();
+    assert_eq!(given(&bench), 0, "one for an hour");
+    bench.passes(3_400);
+    bench.change(|world| world.comment(REPO, 1, "octocat", "words"));
+    bench.cycle();
+    assert_eq!(given(&bench), 1);
+    assert_eq!(bench.told(), ["words"]);
+}
+
+#[test]
+fn cf16_an_app_that_is_not_installed_is_told_and_its_key_is_nowhere() {
+    let mut bench = Bench::of_app();
+    bench.hub.fails("/installation", status(404, "", "{}"));
+    assert_eq!(bench.cycle().errors, 1);
+    let told = bench.events("poll.provider_error");
+    assert_eq!(told[0]["error"], "the GitHub App: not found");
+    let log = std::fs::read_to_string(bench.layout.events_log()).unwrap();
+    assert!(
+        !log.contains("PRIVATE KEY") && !log.contains("ghs_"),
+        "{log}"
+    );
+}

@@ -14,7 +14,7 @@ use super::{ms, percentile};
 /// How long an idle daemon is watched.
 const WATCHED: Duration = Duration::from_secs(20);
 /// Clock ticks of /proc in a second, on every Linux we run on.
-const TICKS: f64 = 100.0;
+pub const TICKS: f64 = 100.0;
 const RECORDS: usize = 1_000;
 const STARTS: usize = 30;
 
@@ -41,7 +41,7 @@ pub fn idle_daemon(place: &Place) -> Result<()> {
     Ok(())
 }
 
-fn daemon_pid(place: &Place) -> Result<u64> {
+pub fn daemon_pid(place: &Place) -> Result<u64> {
     let out = place.the_loop(&["status", "--format", "json"]).output()?;
     let status: Value = serde_json::from_slice(&out.stdout)?;
     find_pid(&status).context("status names the daemon's pid")
@@ -59,7 +59,7 @@ fn find_pid(value: &Value) -> Option<u64> {
     }
 }
 
-fn cpu_ticks(pid: u64) -> Result<u64> {
+pub fn cpu_ticks(pid: u64) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after_name = text.rsplit(')').next().context("a stat line")?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();

@@ -6,6 +6,7 @@ mod cost;
 mod load;
 mod pane;
 mod place;
+mod poll;
 
 use std::process::Command;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub enum Part {
     Pane,
     /// The command line.
     Cli,
+    /// A cycle of the poller.
+    Poll,
 }
 
 /// Measures the release binary, building it first.
@@ -50,6 +53,9 @@ pub fn run(root: &Utf8Path, parts: &[Part]) -> Result<()> {
     }
     if wanted(Part::Cli) {
         cost::command_line(&program)?;
+    }
+    if wanted(Part::Poll) {
+        poll::run(&program)?;
     }
     Ok(())
 }

@@ -19,5 +19,6 @@ pub use routing::{
     SpawnOnUnmatched, Strategy, Tmux, TrustScope, Workspace,
 };
 pub use top::{
-    Env, EventLog, GithubHost, GithubIntegration, Integrations, LocalTracker, State, Tracker,
+    Env, EventLog, GithubApp, GithubHost, GithubIntegration, Integrations, LocalTracker, State,
+    Tracker,
 };

@@ -74,12 +74,26 @@ section! {
         token_env: Vec<String> = vec!["GITHUB_TOKEN".to_owned(), "GH_TOKEN".to_owned()], Kind::List(shape::VARIABLE), Start;
         /// Share of an hour's calls, in per cent, that the poller leaves to others.
         quota_reserve_percent: u32 = 10, Kind::Int { min: 0, max: 90 }, Yes;
+        /// A GitHub App instead of a token.
+        app: GithubApp = GithubApp::default(), Kind::Section(GithubApp::keys), Start;
         /// GitHub's own program.
         cli: GithubCli = GithubCli::default(), Kind::Section(GithubCli::keys), Yes;
         /// Further GitHub hosts whose payloads are accepted and that are written to.
         hosts: BTreeMap<String, GithubHost> = BTreeMap::new(), Kind::Map { name: "host", keys: shape::HOST, value: Entry::Section(GithubHost::keys), max: 100 }, Start;
         /// From where repositories are cloned instead of the host itself: `HOST` or `HOST/OWNER/REPO` to a git URL in which `{owner}` and `{repo}` are filled in, such as `file:///srv/mirror/{owner}/{repo}.git`. The entry of one repository wins over its host's.
         clone_urls: BTreeMap<String, String> = BTreeMap::new(), Kind::Map { name: "from", keys: shape::HOST_OR_REPO, value: Entry::Text(shape::CLONE_URL), max: 1000 }, New;
+    }
+}
+
+section! {
+    /// `integrations.github.app`: a GitHub App. It comes before every token.
+    GithubApp {
+        /// Its number; 0 for none.
+        id: u64 = 0, Kind::Int { min: 0, max: u64::MAX >> 1 }, Start;
+        /// The number of its installation; with 0 it is looked up for the account of each repository.
+        installation_id: u64 = 0, Kind::Int { min: 0, max: u64::MAX >> 1 }, Start;
+        /// File with its private key, PEM.
+        private_key_file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, Yes;
     }
 }
 
@@ -100,6 +114,8 @@ section! {
         token_file: String = String::new(), Kind::Path { from: PathFrom::FileDir, optional: true }, Yes;
         /// Variables that may hold the token; the first one that is set and not empty counts.
         token_env: Vec<String> = vec!["GH_ENTERPRISE_TOKEN".to_owned(), "GITHUB_ENTERPRISE_TOKEN".to_owned()], Kind::List(shape::VARIABLE), Start;
+        /// A GitHub App of this host instead of a token.
+        app: GithubApp = GithubApp::default(), Kind::Section(GithubApp::keys), Start;
         /// Share of an hour's calls, in per cent, that the poller leaves to others.
         quota_reserve_percent: u32 = 10, Kind::Int { min: 0, max: 90 }, Yes;
     }
@@ -139,6 +155,15 @@ impl GithubIntegration {
             }
         };
         Some(address.trim_end_matches('/').to_owned())
+    }
+
+    /// The App that is the credential of a host, where one is.
+    pub fn app_of(&self, host: &str) -> Option<&GithubApp> {
+        let entry = self
+            .host(host)
+            .filter(|_| !host.eq_ignore_ascii_case(crate::ids::DEFAULT_HOST));
+        let app = entry.map_or(&self.app, |entry| &entry.app);
+        (app.id > 0).then_some(app)
     }
 
     /// Share of an hour's calls of a host, in per cent, that the poller leaves to others (IN-51).

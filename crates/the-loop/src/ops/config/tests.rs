@@ -91,7 +91,7 @@ fn se80_one_key_with_its_origin() {
     );
     assert_eq!(
         yaml("integrations.github.hosts.\"ghe.corp.example\"", false),
-        "apiUrl: \"\"\ntokenFile: \"\"\ntokenEnv: [GH_ENTERPRISE_TOKEN, GITHUB_ENTERPRISE_TOKEN]\nquotaReservePercent: 10\n"
+        "apiUrl: \"\"\ntokenFile: \"\"\ntokenEnv: [GH_ENTERPRISE_TOKEN, GITHUB_ENTERPRISE_TOKEN]\napp:\n  id: 0\n  installationId: 0\n  privateKeyFile: \"\"\nquotaReservePercent: 10\n"
     );
     assert_eq!(
         yaml("routing.control", true).lines().next().unwrap(),

@@ -227,6 +227,26 @@ fn cf12_given_twice_is_placed_at_the_second() {
 }
 
 #[test]
+fn cf13_an_app_has_a_number_and_a_key_or_neither() {
+    for (app, missing) in [("id: 7", "privateKeyFile"), ("privateKeyFile: k.pem", "id")] {
+        for (text, section) in [
+            (
+                format!("integrations: {{github: {{app: {{{app}}}}}}}"),
+                "integrations.github.app",
+            ),
+            (
+                format!("integrations: {{github: {{hosts: {{ghe.example: {{app: {{{app}}}}}}}}}}}"),
+                "integrations.github.hosts.ghe.example.app",
+            ),
+        ] {
+            let lines = problems(&text);
+            let words = format!("`{section}` needs `{missing}` as well");
+            assert!(lines.len() == 1 && lines[0].contains(&words), "{lines:?}");
+        }
+    }
+}
+
+#[test]
 fn cf37_keys_that_are_gone_and_keys_that_are_to_come() {
     only(
         "polling:\n  stateFile: x\n",

@@ -1,5 +1,6 @@
 //! What is written to GitHub (IN-57, IN-59) and asked of it (`read`), over its REST interface. Nothing is asked of a host that is not configured (IN-13), and no redirect is followed (CF-17).
 
+mod app;
 mod gate;
 pub mod hooks;
 pub mod list;
@@ -14,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use the_loop_core::config::Settings;
 use the_loop_core::delivery::{Actor, Delivery};
-use the_loop_core::ids::WorkItemRef;
+use the_loop_core::ids::{RepoRef, WorkItemRef};
 use the_loop_core::quota::Caller;
 use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
@@ -231,7 +232,12 @@ impl Github {
 
     /// Whose the credential of a host is (IN-24).
     pub fn account(&self, settings: &Settings, host: &str) -> Result<Actor, WriteError> {
-        let (url, token) = self.call(settings, host, "user")?;
+        if let Some(app) = settings.integrations.github.app_of(host) {
+            return self.app_account(settings, host, app);
+        }
+        let api = settings.integrations.github.api_of(host);
+        let api = api.ok_or_else(|| WriteError::UnknownHost(host.to_owned()))?;
+        let (url, token) = (format!("{api}/user"), self.login_token(settings, host)?);
         let call = || prepared(self.agent.get(&url), &token).call();
         let account = judged(self.through_gate(settings, host, Caller::Other, call)?)?;
         let login = account.get("login").and_then(Value::as_str);
@@ -253,21 +259,21 @@ impl Github {
     ) -> Result<Value, WriteError> {
         let repo = item.repo();
         let below = format!("repos/{}/{path}", repo.full_name());
-        let (url, token) = self.call(settings, &repo.host, &below)?;
+        let (url, token) = self.call(settings, repo, &below)?;
         let call = || prepared(self.agent.post(&url), &token).send_json(body);
         judged(self.through_gate(settings, &repo.host, Caller::Other, call)?)
     }
 
-    /// Address and token of a call to a configured host.
+    /// Address and token of a call about a repository of a configured host.
     fn call(
         &self,
         settings: &Settings,
-        host: &str,
+        repo: &RepoRef,
         path: &str,
     ) -> Result<(String, SecretString), WriteError> {
-        let api = settings.integrations.github.api_of(host);
-        let api = api.ok_or_else(|| WriteError::UnknownHost(host.to_owned()))?;
-        let token = self.token(settings, host)?;
+        let api = settings.integrations.github.api_of(&repo.host);
+        let api = api.ok_or_else(|| WriteError::UnknownHost(repo.host.clone()))?;
+        let token = self.token(settings, repo)?;
         Ok((format!("{api}/{path}"), token))
     }
 }

@@ -25,6 +25,9 @@ pub enum NoToken {
     /// Nothing that could have one is there.
     #[error("no credential: set {0}, or integrations.github.tokenFile, or log in with gh")]
     NotSet(String),
+    /// A GitHub App is configured and got none.
+    #[error("the GitHub App: {0}")]
+    App(String),
     /// The configured file has none that can be used.
     #[error("tokenFile {path}: {why}")]
     File {
@@ -54,7 +57,8 @@ pub fn is_possible(world: &World, settings: &Settings, host: &str) -> bool {
     let github = &settings.integrations.github;
     let (file, names) = sources(settings, host);
     let is_set = names.iter().any(|name| world.var(name).is_some());
-    !file.is_empty() || is_set || !github.cli.binary.is_empty()
+    let has_app = github.app_of(host).is_some();
+    has_app || !file.is_empty() || is_set || !github.cli.binary.is_empty()
 }
 
 /// Is the token asked of GitHub's own program, which takes a while?
@@ -78,18 +82,23 @@ fn from_file(world: &World, file: &str) -> Result<SecretString, NoToken> {
         path: file.to_owned(),
         why,
     };
-    let path = Utf8Path::new(file);
-    let read = world.disk.canonicalize(path).and_then(|real| {
-        let meta = world.disk.meta(&real)?;
-        Ok((world.disk.read(&real, TOKEN_FILE_BYTES_MAX)?, meta))
-    });
-    let (bytes, meta) = read.map_err(|e| fault(format!("cannot read it ({})", e.kind())))?;
-    if meta.is_some_and(|meta| is_foreign(&meta)) {
-        return Err(fault("it belongs to another user".to_owned()));
-    }
+    let bytes = own_file(world, Utf8Path::new(file), TOKEN_FILE_BYTES_MAX).map_err(fault)?;
     let text = String::from_utf8(bytes).map_err(|_| fault("it is not text".to_owned()))?;
     let first = text.lines().next().unwrap_or_default();
     sound(first).ok_or_else(|| fault("its first line is no token".to_owned()))
+}
+
+/// Reads a file that is ours or root's; why it cannot be used.
+pub(super) fn own_file(world: &World, path: &Utf8Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    let read = world.disk.canonicalize(path).and_then(|real| {
+        let meta = world.disk.meta(&real)?;
+        Ok((world.disk.read(&real, bytes_max)?, meta))
+    });
+    let (bytes, meta) = read.map_err(|e| format!("cannot read it ({})", e.kind()))?;
+    if meta.is_some_and(|meta| is_foreign(&meta)) {
+        return Err("it belongs to another user".to_owned());
+    }
+    Ok(bytes)
 }
 
 /// Root's files are as good as our own: root can change any.
@@ -107,7 +116,7 @@ fn from_program(world: &World, binary: &str, host: &str) -> Option<SecretString>
 }
 
 /// A token as it can stand in a header.
-fn sound(text: &str) -> Option<SecretString> {
+pub(super) fn sound(text: &str) -> Option<SecretString> {
     let text = text.trim();
     let is_sound =
         (1..=TOKEN_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());

@@ -10,11 +10,13 @@ use std::time::Duration;
 use secrecy::SecretString;
 use the_loop_core::config::Settings;
 use the_loop_core::event::{LogEvent, QuotaEffect};
+use the_loop_core::ids::RepoRef;
 use the_loop_core::quota::{Caller, News, Outcome, Quota, Told};
 use the_loop_core::time::Timestamp;
 use ureq::Body;
 use ureq::http::{HeaderMap, Response};
 
+use super::app::Tokens;
 use super::{Github, WriteError, fault};
 use crate::tracker::github::credential::{self, NoToken};
 
@@ -40,6 +42,7 @@ struct Gate {
     turn: Mutex<()>,
     quota: Mutex<Quota>,
     token: Mutex<Option<(SecretString, Timestamp)>>,
+    app: Mutex<Tokens>,
 }
 
 /// How it stands with the calls of a host, for people.
@@ -141,7 +144,11 @@ impl Github {
             self.gates.tell(event(name, news, &quota, settings));
         }
         match (&answer, outcome) {
-            (Err(WriteError::Refused(401)), _) => *lock(&self.gates.of(host).token) = None,
+            (Err(WriteError::Refused(401)), _) => {
+                let gate = self.gates.of(host);
+                *lock(&gate.token) = None;
+                lock(&gate.app).clear();
+            }
             (Err(WriteError::Throttled(_)), _) => {
                 let wait = quota.wait(caller, now, reserve).unwrap_or(Duration::ZERO);
                 return Err(WriteError::Throttled(wait));
@@ -151,9 +158,30 @@ impl Github {
         answer
     }
 
-    /// The token of a host. What a file or a variable holds is read each time; what a program gave is kept a
+    /// The token for a repository: of the App that its host has, else of an account.
+    pub(super) fn token(
+        &self,
+        settings: &Settings,
+        repo: &RepoRef,
+    ) -> Result<SecretString, NoToken> {
+        match settings.integrations.github.app_of(&repo.host) {
+            Some(app) => self.app_token(settings, repo, app),
+            None => self.login_token(settings, &repo.host),
+        }
+    }
+
+    /// The tokens that the App of a host was given.
+    pub(super) fn with_app_tokens<T>(&self, host: &str, then: impl FnOnce(&mut Tokens) -> T) -> T {
+        then(&mut lock(&self.gates.of(host).app))
+    }
+
+    /// The token of an account at a host. What a file or a variable holds is read each time; what a program gave is kept a
     /// while, until it is refused.
-    pub(super) fn token(&self, settings: &Settings, host: &str) -> Result<SecretString, NoToken> {
+    pub(super) fn login_token(
+        &self,
+        settings: &Settings,
+        host: &str,
+    ) -> Result<SecretString, NoToken> {
         if !credential::is_from_program(&self.world, settings, host) {
             return credential::token(&self.world, settings, host);
         }

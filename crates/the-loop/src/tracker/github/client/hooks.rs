@@ -53,7 +53,7 @@ impl Github {
     ) -> Result<Hook, WriteError> {
         let mut body = body(wanted, secret);
         body["name"] = json!("web");
-        let (url, token) = self.call(settings, &repo.host, &below(repo, "hooks"))?;
+        let (url, token) = self.call(settings, repo, &below(repo, "hooks"))?;
         let call = || prepared(self.agent.post(&url), &token).send_json(&body);
         read(judged(self.through_gate(
             settings,
@@ -72,8 +72,7 @@ impl Github {
         wanted: &Wanted,
         secret: &str,
     ) -> Result<Hook, WriteError> {
-        let (url, token) =
-            self.call(settings, &repo.host, &below(repo, &format!("hooks/{hook}")))?;
+        let (url, token) = self.call(settings, repo, &below(repo, &format!("hooks/{hook}")))?;
         let body = body(wanted, secret);
         let call = || prepared(self.agent.patch(&url), &token).send_json(&body);
         read(judged(self.through_gate(
@@ -98,16 +97,20 @@ impl Github {
         )
     }
 
-    /// The address ranges from which a host calls webhooks.
-    pub fn hook_ranges(&self, settings: &Settings, host: &str) -> Result<Vec<String>, WriteError> {
+    /// The address ranges from which the host of a repository calls webhooks.
+    pub fn hook_ranges(
+        &self,
+        settings: &Settings,
+        repo: &RepoRef,
+    ) -> Result<Vec<String>, WriteError> {
         #[derive(Deserialize)]
         struct Meta {
             #[serde(default)]
             hooks: Vec<String>,
         }
-        let (url, token) = self.call(settings, host, "meta")?;
+        let (url, token) = self.call(settings, repo, "meta")?;
         let call = || prepared(self.agent.get(&url), &token).call();
-        let answer = judged(self.through_gate(settings, host, Caller::Other, call)?)?;
+        let answer = judged(self.through_gate(settings, &repo.host, Caller::Other, call)?)?;
         read::<Meta>(answer).map(|meta| meta.hooks)
     }
 
@@ -117,7 +120,7 @@ impl Github {
         repo: &RepoRef,
         path: &str,
     ) -> Result<T, WriteError> {
-        let (url, token) = self.call(settings, &repo.host, &below(repo, path))?;
+        let (url, token) = self.call(settings, repo, &below(repo, path))?;
         let call = || prepared(self.agent.get(&url), &token).call();
         read(judged(self.through_gate(
             settings,

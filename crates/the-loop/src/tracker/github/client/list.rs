@@ -94,7 +94,7 @@ impl Github {
         if !is_below(address, &api) {
             return Err(WriteError::Malformed);
         }
-        let token = self.token(settings, &repo.host)?;
+        let token = self.token(settings, repo)?;
         let until = Instant::now() + CALL_WITHIN;
         let answer = self.through_gate(settings, &repo.host, Caller::Poll, || {
             asked.requests += 1;
@@ -164,7 +164,7 @@ impl Github {
         let api = settings.integrations.github.api_of(&repo.host);
         let api = api.ok_or_else(|| WriteError::UnknownHost(repo.host.clone()))?;
         let url = format!("{}/graphql", api.strip_suffix("/v3").unwrap_or(&api));
-        let token = self.token(settings, &repo.host)?;
+        let token = self.token(settings, repo)?;
         let full_name = repo.full_name();
         let (owner, name) = full_name.split_once('/').unwrap_or_default();
         let body = json!({

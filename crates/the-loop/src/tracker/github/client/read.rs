@@ -207,7 +207,7 @@ impl Github {
     ) -> Result<Response<Body>, WriteError> {
         let repo = item.repo();
         let below = format!("repos/{}/{path}", repo.full_name());
-        let (url, token) = self.call(settings, &repo.host, &below)?;
+        let (url, token) = self.call(settings, repo, &below)?;
         self.through_gate(settings, &repo.host, Caller::Other, || {
             let left = left(until).unwrap_or(Duration::ZERO);
             let request = prepared(self.agent.get(&url), &token).config();
