@@ -84,6 +84,33 @@ pub fn of_address<'a>(hooks: &'a [Hook], url: &str) -> Option<&'a Hook> {
         .find(|hook| plain(&hook.config.url) == plain(url))
 }
 
+/// The webhooks whose address has this path, at whatever host. A longer path that only ends so belongs to somebody else.
+/// Paths are compared without a slash at the end.
+pub fn of_path<'a>(hooks: &'a [Hook], path: &str) -> impl Iterator<Item = &'a Hook> {
+    let path = path.trim_end_matches('/').to_owned();
+    let has = move |hook: &&Hook| path_of(&hook.config.url) == Some(&*path);
+    hooks.iter().filter(has)
+}
+
+/// The path of an address, without a slash at the end.
+fn path_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let rest = rest.split(['?', '#']).next()?;
+    let at = rest.find('/').unwrap_or(rest.len());
+    Some(rest[at..].trim_end_matches('/'))
+}
+
+/// Can GitHub be told to call this address? Over TLS, or on this machine itself where a test listens; with a host, and
+/// without user, query or fragment.
+pub fn is_address(url: &str) -> bool {
+    let here = ["http://127.0.0.1:", "http://localhost:"];
+    let is_here = here.iter().any(|begin| url.starts_with(begin));
+    let rest = url.strip_prefix("https://");
+    let has_host = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', ':']));
+    let plain = url.bytes().all(|b| b.is_ascii_graphic());
+    plain && (has_host || is_here) && !url.contains(['?', '#', '@'])
+}
+
 /// What is other than it is wanted, in a fixed order. That GitHub sends more than is wanted is no fault: it is
 /// answered and costs nothing else; `*` is everything.
 pub fn differences(hook: &Hook, wanted: &Wanted) -> Vec<Difference> {
@@ -160,5 +187,53 @@ mod tests {
             differences(&bare, &wanted()),
             [Inactive, Events, ContentType, Secret]
         );
+    }
+
+    fn at(url: &str) -> Hook {
+        let config = serde_json::json!({"id": 1, "config": {"url": url}});
+        serde_json::from_value(config).unwrap()
+    }
+
+    #[test]
+    fn in1_a_webhook_is_ours_by_its_whole_path_only() {
+        for (url, path, is) in [
+            ("https://x.example/gh-webhook", "/gh-webhook", true),
+            ("https://x.example:8443/gh-webhook/", "/gh-webhook", true),
+            ("https://x.example/gh-webhook?x=/y", "/gh-webhook", true),
+            (
+                "https://ci.example/plugins/gh-webhook",
+                "/gh-webhook",
+                false,
+            ),
+            ("https://x.example/other-gh-webhook", "/gh-webhook", false),
+            ("https://x.example/?to=/gh-webhook", "/gh-webhook", false),
+            ("https://x.example", "/", true),
+            ("https://x.example/", "/", true),
+            ("https://ci.example/github-webhook/", "/", false),
+            ("gh-webhook", "/gh-webhook", false),
+            ("", "/", false),
+        ] {
+            let hooks = [at(url)];
+            assert_eq!(of_path(&hooks, path).next().is_some(), is, "{url} {path}");
+        }
+    }
+
+    #[test]
+    fn in1_an_address_is_encrypted_and_has_a_host() {
+        for (url, is) in [
+            ("https://x.example/gh-webhook", true),
+            ("https://x.example", true),
+            ("http://127.0.0.1:8787/gh-webhook", true),
+            ("http://x.example/gh-webhook", false),
+            ("https://", false),
+            ("https:///gh-webhook", false),
+            ("https://:443/x", false),
+            ("https://user:word@x.example/x", false),
+            ("https://x.example/x?secret=1", false),
+            ("https://x.example/a b", false),
+            ("", false),
+        ] {
+            assert_eq!(is_address(url), is, "{url}");
+        }
     }
 }

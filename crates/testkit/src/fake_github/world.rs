@@ -275,6 +275,11 @@ impl World {
         hooks.map(|(_, hook)| hook.clone()).collect()
     }
 
+    /// Somebody makes a webhook.
+    pub fn add_hook(&mut self, repo: &str, of: &Value) {
+        self.put_hook(repo, None, of);
+    }
+
     /// Somebody changes a webhook.
     pub fn change_hook(&mut self, repo: &str, id: u64, to: &Value) {
         self.put_hook(repo, Some(id), to);

@@ -264,7 +264,7 @@ pub enum Webhook {
         #[arg(long, value_name = "[HOST/]OWNER/REPO")]
         repo: Vec<String>,
         /// The address that GitHub is to call, where your proxy or tunnel takes it. Without it that of the only
-        /// webhook that ends in `webhooks.ghWebhook.path`.
+        /// webhook whose path is `webhooks.ghWebhook.path`.
         #[arg(long, value_name = "URL")]
         url: Option<String>,
         /// Send the secret although nothing else differs.

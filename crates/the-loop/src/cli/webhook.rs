@@ -30,19 +30,26 @@ pub fn run(cx: &mut Context, command: &Webhook) -> Ended {
         dry_run: *dry_run,
     };
     let report = setup(&desk, &asked)?;
+    for warning in &report.warnings {
+        cx.out.warning(visible(warning));
+    }
     if cx.out.json_wanted() {
         cx.out.json(&report.json());
     } else {
         print(cx, &report);
+    }
+    for row in &report.rows {
+        if let Err(error) = &row.outcome {
+            cx.out.error(error);
+        }
     }
     Ok(Exit::of(report.ok()))
 }
 
 fn print(cx: &Context, report: &Report) {
     for row in &report.rows {
-        match &row.outcome {
-            Ok(seen) => print_row(cx, row, seen, report.dry_run),
-            Err(error) => cx.out.error(error),
+        if let Ok(seen) = &row.outcome {
+            print_row(cx, row, seen, report.dry_run);
         }
     }
     for (host, ranges) in &report.ranges {
@@ -67,7 +74,7 @@ fn print_row(cx: &Context, row: &Row, seen: &Seen, dry_run: bool) {
     };
     cx.out
         .line(format!("{}: webhook {done}{why}, {url}", name(&row.repo)));
-    for call in &seen.failed {
+    for call in seen.failed() {
         cx.out.line(format!(
             "  failed   {}  {}  {} {}",
             visible(&call.delivered_at),

@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use the_loop_core::hook::{Difference, Hook, Wanted, differences, of_address};
+use the_loop_core::hook::{Difference, Hook, Wanted, differences, is_address, of_address, of_path};
 use the_loop_core::ids::RepoRef;
 
 use super::desk::Desk;
@@ -69,10 +69,17 @@ pub struct Seen {
     pub url: String,
     /// What was other than it should be.
     pub differences: Vec<Difference>,
-    /// The last calls that were not answered well, newest first.
+    /// What GitHub remembers of its calls, or why that cannot be had.
+    pub calls: Result<Calls, WriteError>,
+}
+
+/// The last calls of a webhook.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    /// How many GitHub shows.
+    pub count: usize,
+    /// Those that were not answered well, newest first.
     pub failed: Vec<Call>,
-    /// Calls that GitHub remembers.
-    pub calls: usize,
 }
 
 /// Everything that was done.
@@ -82,6 +89,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// From where each host calls, as far as it says.
     pub ranges: Vec<(String, Vec<String>)>,
+    /// What is worth a look, although nothing failed by it: what could not be asked, and what is wrong with the secret.
+    pub warnings: Vec<String>,
     /// Nothing was changed.
     pub dry_run: bool,
 }
@@ -101,8 +110,8 @@ impl Report {
                 "id": seen.id,
                 "url": seen.url,
                 "differences": seen.differences,
-                "calls": seen.calls,
-                "failed": seen.failed.iter().map(|call| json!({
+                "calls": seen.calls.as_ref().ok().map(|calls| calls.count),
+                "failed": seen.failed().iter().map(|call| json!({
                     "deliveredAt": call.delivered_at, "event": call.event,
                     "status": call.status, "statusCode": call.status_code, "id": call.guid,
                 })).collect::<Vec<Value>>(),
@@ -119,6 +128,7 @@ impl Report {
             "dryRun": self.dry_run,
             "repositories": rows.collect::<Vec<Value>>(),
             "firewall": ranges.collect::<Vec<Value>>(),
+            "warnings": self.warnings,
         })
     }
 }
@@ -126,6 +136,23 @@ impl Report {
 /// `OWNER/REPO`, with the host where it is another one.
 pub fn name(repo: &RepoRef) -> String {
     repo.to_string()
+}
+
+impl Calls {
+    fn of(all: Vec<Call>) -> Self {
+        let count = all.len();
+        let mut failed = all;
+        failed.retain(|call| !call.went_well());
+        failed.truncate(FAILED_MAX);
+        Self { count, failed }
+    }
+}
+
+impl Seen {
+    /// The last calls that were not answered well, as far as that is known.
+    pub fn failed(&self) -> &[Call] {
+        self.calls.as_ref().map_or(&[], |calls| &calls.failed)
+    }
 }
 
 /// Makes or checks the webhooks.
@@ -141,25 +168,37 @@ pub fn setup(desk: &Desk, asked: &Setup) -> Result<Report, OpError> {
     if let Some(url) = &asked.url
         && !is_address(url)
     {
-        let made = format!("--url must be an https address, found \"{url}\"");
-        return Err(OpError::usage(made).hint("https://hooks.example.com/gh-webhook"));
+        // It is not repeated: a password may be in it.
+        let made = OpError::usage("--url must be an https address without user and query");
+        return Err(made.hint("https://hooks.example.com/gh-webhook"));
     }
     let github = Github::new(&desk.world);
-    let one = |repo: &RepoRef| Row {
-        repo: repo.clone(),
-        outcome: one(desk, &github, repo, asked, secret.expose_secret()),
-    };
-    let rows: Vec<Row> = repos.iter().map(one).collect();
+    let mut warnings = secrets.warnings.clone();
+    let mut rows = Vec::new();
+    for repo in &repos {
+        let outcome = one(desk, &github, repo, asked, secret.expose_secret());
+        if let Ok(Seen { calls: Err(e), .. }) = &outcome {
+            warnings.push(format!("{repo}: the last calls cannot be read: {e}"));
+        }
+        let repo = repo.clone();
+        rows.push(Row { repo, outcome });
+    }
     let mut of_hosts: Vec<&RepoRef> = repos.iter().collect();
     of_hosts.sort_by(|a, b| a.host.cmp(&b.host));
     of_hosts.dedup_by(|a, b| a.host == b.host);
-    let ranges = of_hosts.into_iter().filter_map(|repo| {
-        let ranges = github.hook_ranges(desk.settings(), repo).ok()?;
-        (!ranges.is_empty()).then(|| (repo.host.clone(), ranges))
-    });
+    let mut ranges = Vec::new();
+    for repo in of_hosts {
+        let host = &repo.host;
+        match github.hook_ranges(desk.settings(), repo) {
+            Ok(found) if found.is_empty() => {}
+            Ok(found) => ranges.push((host.clone(), found)),
+            Err(e) => warnings.push(format!("{host} does not say from where it calls: {e}")),
+        }
+    }
     Ok(Report {
-        ranges: ranges.collect(),
         rows,
+        ranges,
+        warnings,
         dry_run: asked.dry_run,
     })
 }
@@ -191,13 +230,6 @@ fn repositories(desk: &Desk, asked: &[String]) -> Result<Vec<RepoRef>, OpError> 
         return Err(made.hint("--repo OWNER/REPO"));
     }
     Ok(repos)
-}
-
-/// GitHub calls over TLS; on this machine a test may not.
-fn is_address(url: &str) -> bool {
-    let plain = url.bytes().all(|b| b.is_ascii_graphic());
-    let is_here = url.starts_with("http://127.0.0.1:") || url.starts_with("http://localhost:");
-    plain && (url.starts_with("https://") || is_here) && !url.contains(['?', '#', '@'])
 }
 
 fn one(
@@ -240,39 +272,29 @@ fn one(
     }
     // What was called before it was made right tells what was wrong.
     let calls = match known {
-        Some(hook) => github
-            .hook_calls(settings, repo, hook.id)
-            .unwrap_or_default(),
-        None => Vec::new(),
+        Some(hook) => github.hook_calls(settings, repo, hook.id).map(Calls::of),
+        None => Ok(Calls::default()),
     };
-    let count = calls.len();
-    let mut failed = calls;
-    failed.retain(|call| !call.went_well());
-    failed.truncate(FAILED_MAX);
     Ok(Seen {
         done,
         id,
         url: wanted.url,
         differences,
-        failed,
-        calls: count,
+        calls,
     })
 }
 
-/// The address of the only webhook that ends in our path.
+/// The address of the only webhook with our path.
 fn own_address(hooks: &[Hook], path: &str, repo: &RepoRef) -> Result<String, OpError> {
-    let mut ours = hooks.iter().filter(|hook| {
-        let url = hook.config.url.trim_end_matches('/');
-        url.ends_with(path.trim_end_matches('/'))
-    });
+    let mut ours = of_path(hooks, path);
     match (ours.next(), ours.next()) {
         (Some(hook), None) => Ok(hook.config.url.clone()),
         (Some(_), Some(_)) => {
-            let made = format!("{repo} has several webhooks that end in {path}");
+            let made = format!("{repo} has several webhooks with the path {path}");
             Err(OpError::new(Kind::Usage, made).hint("--url says which"))
         }
         (None, _) => {
-            let made = format!("{repo} has no webhook that ends in {path}");
+            let made = format!("{repo} has no webhook with the path {path}");
             let made = OpError::new(Kind::Usage, made);
             Err(made.hint("--url https://YOUR-PROXY/PATH makes one"))
         }
@@ -288,11 +310,16 @@ fn refused(repo: &RepoRef, error: &WriteError) -> OpError {
              (a classic one: admin:repo_hook), and its account admin rights there",
         ),
         WriteError::NoToken(_) => made.hint("docs/github.md tells where a token may be"),
+        WriteError::Status(301 | 307 | 308) => made.hint("it was renamed or moved: give its new name"),
+        WriteError::Status(422) => made.hint(
+            "GitHub refuses the address, or as many webhooks as it allows are there: look at the \
+             repository's settings",
+        ),
+        WriteError::NoAnswer(_) => made.hint("it may have been done: another try finds out"),
         WriteError::UnknownHost(_)
         | WriteError::Throttled(_)
         | WriteError::Status(_)
         | WriteError::NotReached(_)
-        | WriteError::NoAnswer(_)
         | WriteError::Malformed => made,
     }
 }

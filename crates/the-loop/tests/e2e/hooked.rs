@@ -107,7 +107,7 @@ fn in1_what_stands_in_the_way_is_said_with_what_to_do_and_no_secret() {
     let (code, said) = fails(&rig, &["webhook", "setup"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("has no webhook that ends in /gh-webhook") && said.contains("--url"),
+        said.contains("has no webhook with the path /gh-webhook") && said.contains("--url"),
         "{said}"
     );
     for (status, words) in [
@@ -137,4 +137,94 @@ fn in1_what_stands_in_the_way_is_said_with_what_to_do_and_no_secret() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("secret"), "{said}");
     assert!(hub.change(|world| world.hooks_of(REPO)).is_empty());
+}
+
+#[test]
+fn in1_the_webhook_of_somebody_else_is_left_alone() {
+    let hub = FakeGithub::start();
+    let rig = machine(&hub);
+    for url in [
+        "https://ci.example/plugins/gh-webhook",
+        "https://ci.example/",
+    ] {
+        let config = json!({"url": url, "content_type": "form", "insecure_ssl": "0"});
+        let other = json!({"name": "web", "active": true, "events": ["push"], "config": config});
+        hub.change(|world| world.add_hook(REPO, &other));
+    }
+    let before = hub.change(|world| world.hooks_of(REPO));
+    let (code, said) = fails(&rig, &["webhook", "setup", "--renew-secret"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no webhook with the path"), "{said}");
+    assert_eq!(hub.change(|world| world.hooks_of(REPO)), before);
+    rig.ok(&["webhook", "setup", "--url", URL]);
+    let after = hub.change(|world| world.hooks_of(REPO));
+    assert_eq!((after.len(), &after[..2]), (3, &before[..]));
+}
+
+#[test]
+fn in1_what_cannot_be_asked_is_said_and_is_no_failure() {
+    let hub = FakeGithub::start();
+    let rig = machine(&hub);
+    rig.ok(&["webhook", "setup", "--url", URL]);
+    for (below, words) in [
+        (
+            "/deliveries",
+            "octo/repo: the last calls cannot be read: refused",
+        ),
+        (
+            "/meta",
+            "github.com does not say from where it calls: refused",
+        ),
+    ] {
+        hub.fails(below, Fault::Status(403, String::new(), "{}".to_owned()));
+        let args = ["webhook", "setup", "--format", "json"];
+        let done = rig.program(&args).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(said.contains(words), "{said}");
+        let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
+        let told = shown["warnings"].as_array().unwrap();
+        assert!(
+            told.iter()
+                .any(|told| told.as_str().unwrap().contains(words))
+        );
+        assert_eq!(shown["repositories"][0]["outcome"], "unchanged");
+        assert_eq!(
+            shown["repositories"][0]["calls"].is_null(),
+            below == "/deliveries"
+        );
+    }
+}
+
+#[test]
+fn se7_a_document_does_not_take_the_place_of_errors() {
+    let hub = FakeGithub::start();
+    let rig = machine(&hub);
+    let args = ["webhook", "setup", "--format", "json", "--url"];
+    for (status, hint) in [(404, "admin:repo_hook"), (422, "address"), (301, "renamed")] {
+        hub.fails(
+            "/hooks",
+            Fault::Status(status, String::new(), "{}".to_owned()),
+        );
+        let done = rig.program(&args).arg(URL).output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{done:?}");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(
+            said.contains("error: octo/repo: ") && said.contains(hint),
+            "{said}"
+        );
+        let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(shown["repositories"][0]["outcome"], "failed");
+    }
+    let (code, said) = fails(
+        &rig,
+        &[
+            "webhook",
+            "setup",
+            "--url",
+            "https://me:hunter2@x.example/x",
+        ],
+    );
+    assert_eq!(code, Some(2), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
 }
