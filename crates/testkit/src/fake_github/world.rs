@@ -127,6 +127,13 @@ impl World {
         self.pulls.insert(key, pull);
     }
 
+    /// The branch of a pull request is in somebody's fork.
+    pub fn is_from_fork(&mut self, repo: &str, number: u64, fork: &str) {
+        if let Some(pull) = self.pulls.get_mut(&Self::key(repo, number)) {
+            pull["head"]["repo"] = repository(fork);
+        }
+    }
+
     fn touch(&mut self, key: &Key) {
         let now = self.time();
         for shown in [self.items.get_mut(key), self.pulls.get_mut(key)]

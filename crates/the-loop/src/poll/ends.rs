@@ -10,11 +10,12 @@ use the_loop_core::event::{ClosureKind, ClosureState};
 use the_loop_core::ids::{RepoRef, WorkItemRef};
 
 use super::repo::{Finding, FindingKind, Round};
-use super::rows::{ItemRow, PullRow, time};
+use super::rows::{ItemRow, time};
 use super::{Fault, Followed, LOOK_AROUND_EVERY, Poller, Sessions, Tally};
 use crate::store::inbox::Stream;
 use crate::tracker::github::client::WriteError;
 use crate::tracker::github::client::list::Answered;
+use crate::tracker::github::payload::pull_seen;
 
 impl Poller {
     /// A row says that an item of a session is closed.
@@ -33,9 +34,8 @@ impl Poller {
         let delivery_id = format!("poll-close-{item}-{closed_at}");
         let (state, kind, made) = if row.is_pull() {
             let pull = self.pull_text(round, row.number)?;
-            let shown: PullRow =
-                serde_json::from_str(&pull).map_err(|_| Fault::Malformed("a pull request"))?;
-            let state = match shown.merged {
+            let shown = pull_seen(&pull, item).ok_or(Fault::Malformed("a pull request"))?;
+            let state = match shown.facts.merged {
                 Some(true) => ClosureState::Merged,
                 Some(false) | None => ClosureState::Closed,
             };

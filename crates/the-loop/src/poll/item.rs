@@ -17,9 +17,10 @@ use the_loop_core::time::Timestamp;
 
 use super::ask::rows;
 use super::repo::{Finding, FindingKind, Round};
-use super::rows::{ItemRow, PullRow, WordsRow};
+use super::rows::{ItemRow, WordsRow};
 use super::{Fault, Poller};
 use crate::store::inbox::Stream;
+use crate::tracker::github::payload::pull_seen;
 
 impl Poller {
     /// Judges an item as its row shows it, once for each of its changes.
@@ -106,11 +107,11 @@ impl Poller {
         if !sessions.are_in(round.repo()) {
             return Ok(None);
         }
+        let (item, repo) = (round.item(row.number)?, round.repo().clone());
         let pull = self.pull_text(round, row.number)?;
-        let pull: PullRow =
-            serde_json::from_str(&pull).map_err(|_| Fault::Malformed("a pull request"))?;
-        let branch = pull.head.and_then(|head| head.branch);
-        let repo = round.repo().clone();
+        let pull = pull_seen(&pull, &item).ok_or(Fault::Malformed("a pull request"))?;
+        // A branch of somebody's fork may be called anything.
+        let branch = pull.facts.head_ref.filter(|_| pull.facts.is_own_branch);
         let owner = branch.and_then(|branch| sessions.of_branch(&repo, &branch));
         Ok(owner.and_then(|owner| sessions.since(owner)))
     }

@@ -47,19 +47,6 @@ pub(super) struct WordsRow<'a> {
     pub user: Option<&'a RawValue>,
 }
 
-/// A pull request.
-#[derive(Deserialize)]
-pub(super) struct PullRow {
-    pub merged: Option<bool>,
-    pub head: Option<HeadRow>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct HeadRow {
-    #[serde(rename = "ref")]
-    pub branch: Option<String>,
-}
-
 /// A run of a workflow.
 #[derive(Deserialize)]
 pub(super) struct RunRow<'a> {

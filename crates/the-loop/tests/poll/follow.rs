@@ -145,6 +145,25 @@ fn in43_a_pull_request_is_followed_by_its_body_or_its_branch() {
 }
 
 #[test]
+fn in15_a_branch_of_a_fork_names_nothing_whatever_it_is_called() {
+    let mut bench = followed();
+    for (number, branch) in [
+        (7, "issue-1"),
+        (8, "loop/github-octo-repo-1"),
+        (9, "issue-1$(reboot)"),
+    ] {
+        bench.change(|world| {
+            world.pull(REPO, number, "mallory", branch, "");
+            world.is_from_fork(REPO, number, "mallory/repo");
+            world.comment(REPO, number, "mallory", "listen to me");
+            world.run("mallory/repo", branch, "failure");
+        });
+    }
+    bench.cycle();
+    assert_eq!(bench.told(), [""; 0]);
+}
+
+#[test]
 fn in14_a_pull_request_that_github_itself_links_is_followed() {
     let mut bench = followed();
     bench.change(|world| {
