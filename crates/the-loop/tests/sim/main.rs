@@ -6,6 +6,7 @@ mod attention;
 mod crash;
 mod histories;
 mod holds;
+mod hostile;
 mod kept;
 mod limits;
 mod recovery;
