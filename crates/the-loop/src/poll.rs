@@ -3,7 +3,7 @@
 //! It decides only what is worth a delivery; what one means for its item is the engine's matter, as with
 //! webhooks. The path of a cycle: [`cycle`] goes over the repositories, [`repo`] reads the four lists of one
 //! and gathers what is new, [`item`] judges an item that moved, [`thread`] one that is seen for the first
-//! time, [`ends`] those that ended; [`ledger`] keeps what was seen, and [`ask`] is the way to GitHub.
+//! time, [`ends`] those that ended, [`merge`] pull requests with conflicts; [`ledger`] keeps what was seen, and [`ask`] is the way to GitHub.
 //! [`rows`] are GitHub's lists as far as they are read.
 
 mod ask;
@@ -11,6 +11,7 @@ mod cycle;
 mod ends;
 mod item;
 mod ledger;
+mod merge;
 mod repo;
 mod rows;
 mod thread;

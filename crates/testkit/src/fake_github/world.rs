@@ -127,6 +127,13 @@ impl World {
         self.pulls.insert(key, pull);
     }
 
+    /// A pull request can be merged, or not; its row stays as it was.
+    pub fn merges(&mut self, repo: &str, number: u64, mergeable: Option<bool>) {
+        if let Some(pull) = self.pulls.get_mut(&Self::key(repo, number)) {
+            pull["mergeable"] = mergeable.into();
+        }
+    }
+
     /// The branch of a pull request is in somebody's fork.
     pub fn is_from_fork(&mut self, repo: &str, number: u64, fork: &str) {
         if let Some(pull) = self.pulls.get_mut(&Self::key(repo, number)) {

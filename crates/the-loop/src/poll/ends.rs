@@ -171,6 +171,10 @@ impl Poller {
                 }
                 Ok(())
             }
+            // Its target may have moved all the same.
+            Answered::Unchanged if is_pull_of(round.sessions, item) => {
+                self.find_conflict(round, item)
+            }
             Answered::Unchanged | Answered::Gone | Answered::Moved(_) => Ok(()),
         }
     }
@@ -219,4 +223,13 @@ impl Poller {
             kind: FindingKind::Closure(state, ClosureKind::Issue),
         }));
     }
+}
+
+/// Is this a recorded pull request of a session, and not its item?
+fn is_pull_of(sessions: &Sessions, item: &WorkItemRef) -> bool {
+    let key = item.key();
+    sessions
+        .owners
+        .iter()
+        .any(|owner| owner.pulls.contains(&key))
 }

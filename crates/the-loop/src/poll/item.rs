@@ -71,6 +71,9 @@ impl Poller {
         } else if row.is_pull() {
             self.reviews(round, row.number)?;
         }
+        if row.is_pull() && self.owned_since(round, row)?.is_some() {
+            self.find_conflict(round, item)?;
+        }
         self.ask_for_session(round, item, row, text, gave_up)
     }
 

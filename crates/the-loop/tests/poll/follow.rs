@@ -145,6 +145,37 @@ fn in43_a_pull_request_is_followed_by_its_body_or_its_branch() {
 }
 
 #[test]
+fn in40_merge_conflicts_are_told_once_for_a_state_of_the_branch() {
+    let mut bench = followed();
+    bench.change(|world| {
+        world.pull(REPO, 7, "octocat", "feature", "Closes #1");
+        world.merges(REPO, 7, None);
+    });
+    bench.cycle();
+    assert_eq!(bench.told(), [""; 0]);
+    bench.change(|world| world.merges(REPO, 7, Some(false)));
+    bench.change(|world| world.comment(REPO, 7, "octocat", "words"));
+    bench.cycle();
+    let told = bench.told();
+    assert!(
+        told.contains(&"check failure".to_owned()) && told.len() == 2,
+        "{told:?}"
+    );
+    let found = bench
+        .deliveries()
+        .into_iter()
+        .find(|d| d.action.as_deref() == Some("mergeable"));
+    let Effect::Check(check) = found.unwrap().effect else {
+        panic!("no check");
+    };
+    assert_eq!(check.name.as_deref(), Some("merge conflicts with main"));
+    bench.restarts();
+    bench.change(|world| world.comment(REPO, 7, "octocat", "more"));
+    bench.cycle();
+    assert_eq!(bench.told().len(), 3, "once for a state of its branch");
+}
+
+#[test]
 fn in15_a_branch_of_a_fork_names_nothing_whatever_it_is_called() {
     let mut bench = followed();
     for (number, branch) in [

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod attention;
+mod conflicts;
 mod crash;
 mod histories;
 mod holds;

@@ -1,6 +1,6 @@
 //! The last conclusion of every check, by the pull request whose commit was checked (IN-32).
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use the_loop_core::ci::is_news;
 use the_loop_core::delivery::State;
 use the_loop_core::event::RoutingDropReason;
@@ -8,7 +8,7 @@ use the_loop_core::ids::ItemKey;
 use the_loop_core::time::Timestamp;
 
 use super::outcomes::{leave_acceptance, queue};
-use super::{Inbox, InboxError, NewOutcome, Routed, Seq};
+use super::{Inbox, InboxError, InboxReader, NewOutcome, Routed, Seq};
 
 /// Characters of a check's name by which it is known; what follows is cut.
 const NAME_CHARS_MAX: usize = 200;
@@ -43,6 +43,19 @@ impl Inbox {
             let reason = RoutingDropReason::UnchangedSuccess.as_str();
             leave_acceptance(connection, seq, State::Dropped, Some(reason))?;
             Ok(None)
+        })
+    }
+}
+
+impl InboxReader {
+    /// How a check of a pull request, or else of an item, ended last, in the provider's word.
+    pub fn last_end(&self, of: &ItemKey, name: &str) -> Result<Option<String>, InboxError> {
+        let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+        self.read(|connection| {
+            Ok(connection
+                .prepare_cached("SELECT conclusion FROM ci_last WHERE item_key = ?1 AND name = ?2")?
+                .query_row(params![of.as_str(), name], |row| row.get(0))
+                .optional()?)
         })
     }
 }
