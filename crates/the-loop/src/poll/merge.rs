@@ -14,7 +14,7 @@ const ENDS: [&str; 2] = ["failure", "success"];
 
 /// A pull request as far as it says whether it can be merged.
 #[derive(Deserialize)]
-struct Mergeable {
+struct Seen {
     /// `null` until GitHub has tried.
     mergeable: Option<bool>,
     node_id: Option<String>,
@@ -40,7 +40,7 @@ impl Poller {
         item: &WorkItemRef,
     ) -> Result<(), Fault> {
         let text = self.pull_text(round, item.number())?;
-        let pull: Mergeable =
+        let pull: Seen =
             serde_json::from_str(&text).map_err(|_| Fault::Malformed("a pull request"))?;
         let name = format!("merge conflicts with {}", pull.base.branch);
         let last = self.context.inbox.last_end(&item.key(), &name);
