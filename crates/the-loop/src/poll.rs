@@ -80,8 +80,12 @@ pub struct Poller {
 /// What spares requests and lines in the log. Forgetting it costs nothing else.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Items as they were when they were judged last: by their `updated_at`.
-    judged: HashMap<ItemKey, String>,
+    /// Items as they were when they were judged last: their rows, hashed. Their `updated_at` knows seconds only,
+    /// and an item may be closed in the second in which somebody spoke.
+    judged: HashMap<ItemKey, u64>,
+    /// Pull requests of a repository whose reviews are read once more: more may have come in the second of the
+    /// last change, and change nothing that a list shows.
+    unsettled: HashMap<String, Vec<u64>>,
     /// Ids of deliveries that were offered to the inbox.
     offered: HashSet<String>,
     /// When every session's item was asked for last.

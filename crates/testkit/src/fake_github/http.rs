@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -37,6 +38,8 @@ pub enum Fault {
     Status(u16, String, String),
     /// No answer: the connection ends.
     Hangup,
+    /// No answer at all, for longer than anybody waits.
+    Silence,
     /// A page that says that the next one is it itself.
     LeadsToItself,
     /// A page that says that the next one is on another host.
@@ -148,6 +151,12 @@ fn reply(state: &Mutex<State>, asked: &Asked) -> Option<Reply> {
     let mut state = lock(state);
     let reply = match state.fault(&asked.path) {
         Some(Fault::Hangup) => None,
+        Some(Fault::Silence) => {
+            state.requests.push(noted(asked, 0));
+            drop(state);
+            std::thread::sleep(Duration::from_mins(2));
+            return None;
+        }
         Some(Fault::Status(status, headers, body)) => Some(Reply {
             status,
             headers,
@@ -166,14 +175,19 @@ fn reply(state: &Mutex<State>, asked: &Asked) -> Option<Reply> {
         }
         None => Some(usual(&mut state, asked)),
     };
-    state.requests.push(Request {
+    let status = reply.as_ref().map_or(0, |reply| reply.status);
+    state.requests.push(noted(asked, status));
+    reply
+}
+
+fn noted(asked: &Asked, status: u16) -> Request {
+    Request {
         method: asked.method.clone(),
         path: asked.path.clone(),
-        status: reply.as_ref().map_or(0, |reply| reply.status),
+        status,
         is_conditional: !asked.validator.is_empty(),
         authorization: asked.authorization.clone(),
-    });
-    reply
+    }
 }
 
 fn usual(state: &mut State, asked: &Asked) -> Reply {

@@ -41,6 +41,8 @@ use crate::world::World;
 const RETRY_MAX: Duration = Duration::from_mins(5);
 /// How long connections in hand are waited for at the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Between two looks at whether the poller has ended.
+const LAST_LOOK: Duration = Duration::from_millis(10);
 
 /// What the main thread is told.
 #[derive(Debug)]
@@ -346,7 +348,11 @@ fn live_on(
     runtime.shutdown_timeout(Duration::from_millis(200));
     // The engine drops every wait; only a call in hand is waited for.
     let _ = engine.join();
-    let _ = poller.join();
+    // A call to a host that hangs is not waited for: what it would find is found at the next start.
+    let deadline = shared.world.clock.deadline(LAST_ANSWERS);
+    while !poller.is_finished() && !shared.world.clock.is_over(&deadline) {
+        shared.world.clock.wait(LAST_LOOK);
+    }
     Ok(reason)
 }
 

@@ -1,7 +1,9 @@
 //! An item that moved: has it ended, is it followed, were reviews submitted, should it have a session
 //! (IN-43, IN-46)?
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use the_loop_core::config::SpawnOnUnmatched;
@@ -17,10 +19,13 @@ use the_loop_core::time::Timestamp;
 
 use super::ask::rows;
 use super::repo::{Finding, FindingKind, Round};
-use super::rows::{ItemRow, WordsRow};
+use super::rows::{ItemRow, WordsRow, time};
 use super::{Fault, Poller};
 use crate::store::inbox::Stream;
 use crate::tracker::github::payload::pull_seen;
+
+/// After this long nothing more happens in the second of a change.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 impl Poller {
     /// Judges an item as its row shows it, once for each of its changes.
@@ -30,7 +35,7 @@ impl Poller {
             serde_json::from_str(&text).map_err(|_| Fault::Malformed("an item"))?;
         let item = round.item(number)?;
         let key = item.key();
-        let changed = row.updated_at.clone().unwrap_or_default();
+        let changed = hashed(&text);
         if self.memory.judged.get(&key) == Some(&changed) {
             return Ok(());
         }
@@ -70,6 +75,11 @@ impl Poller {
             self.first_sight(round, row)?;
         } else if row.is_pull() {
             self.reviews(round, row.number)?;
+        }
+        let now = round.answered_at.unwrap_or_else(|| self.now());
+        let changed = time(row.updated_at.as_ref());
+        if row.is_pull() && changed.is_none_or(|at| at.plus(SETTLED_AFTER) > now) {
+            round.unsettled.push(row.number);
         }
         if row.is_pull() && self.owned_since(round, row)?.is_some() {
             self.find_conflict(round, item)?;
@@ -121,7 +131,7 @@ impl Poller {
 
     /// Reviews that were submitted since, each with the words on changed lines that it brought: those were
     /// written, and shown to nobody, long before.
-    fn reviews(&mut self, round: &mut Round<'_>, number: u64) -> Result<(), Fault> {
+    pub(super) fn reviews(&mut self, round: &mut Round<'_>, number: u64) -> Result<(), Fault> {
         let (settings, repo) = (Arc::clone(&round.settings), round.repo().clone());
         let path = format!("pulls/{number}/reviews?per_page=100");
         let pages = self.whole(&settings, &repo, &path, &mut round.asked)?;
@@ -305,6 +315,13 @@ impl Poller {
         round.pulls.insert(number, text.clone());
         Ok(text)
     }
+}
+
+/// Tells rows of one item apart.
+pub(super) fn hashed(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn has_arming_label(round: &Round<'_>, row: &ItemRow<'_>) -> bool {

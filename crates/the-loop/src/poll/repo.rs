@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use the_loop_core::config::Settings;
 use the_loop_core::control::Keywords;
 use the_loop_core::delivery::{Delivery, Effect, Ingress};
@@ -14,6 +15,7 @@ use the_loop_core::poll::{self, OVERLAP, Said};
 use the_loop_core::time::Timestamp;
 
 use super::ask::{Listed, PAGES_MAX, rows};
+use super::item::hashed;
 use super::rows::{ItemRow, RunRow, WordsRow, time};
 use super::{Fault, Followed, Poller, REMEMBERED_MAX, Sessions, Tally};
 use crate::store::inbox::{Accepted, Cursor, Stream};
@@ -46,8 +48,14 @@ pub(super) struct Round<'a> {
     pub found: Vec<Finding>,
     /// Items that were judged, as they were, and reviews that were read with all they brought. What was found
     /// with them counts only once it is in the inbox.
-    pub judged: Vec<(ItemKey, String)>,
+    pub judged: Vec<(ItemKey, u64)>,
     pub reviews: Vec<String>,
+    /// When the items were listed, by their host's clock.
+    pub answered_at: Option<Timestamp>,
+    /// Pull requests whose reviews are read once more in the next cycle.
+    pub unsettled: Vec<u64>,
+    /// Those of which that was done.
+    pub settled: Vec<u64>,
     /// Ledgers to begin, with what is history.
     pub ledgers: Vec<Begun>,
     /// Something went wrong with an item: what was read is read again.
@@ -100,6 +108,9 @@ impl<'a> Round<'a> {
             found: Vec::new(),
             judged: Vec::new(),
             reviews: Vec::new(),
+            answered_at: None,
+            unsettled: Vec::new(),
+            settled: Vec::new(),
             ledgers: Vec::new(),
             has_errors: false,
         }
@@ -212,9 +223,11 @@ impl Poller {
             }
         }
         for list in read.iter().filter(|list| list.stream == Stream::Items) {
+            round.answered_at = list.pages.first().and_then(|page| page.answered_at);
             self.ask_for_links(round, &list.pages)?;
             self.judge_rows(round, &list.pages)?;
         }
+        self.read_unsettled(round)?;
         for list in &read {
             match list.stream {
                 Stream::Items => {}
@@ -286,9 +299,12 @@ impl Poller {
             return Ok(());
         }
         let mut moved = Vec::new();
-        for row in rows::<ItemRow<'_>>(pages, "a list of items")? {
+        for text in rows::<&RawValue>(pages, "a list of items")? {
+            let text = text.get();
+            let row: ItemRow<'_> =
+                serde_json::from_str(text).map_err(|_| Fault::Malformed("an item"))?;
             let key = round.item(row.number)?.key();
-            let is_judged = self.memory.judged.get(&key) == row.updated_at.as_ref();
+            let is_judged = self.memory.judged.get(&key) == Some(&hashed(text));
             if row.is_pull() && !row.is_closed() && !is_judged {
                 moved.push(row.number);
             }
@@ -300,6 +316,25 @@ impl Poller {
                 Ok(linked) => round.linked.extend(linked),
                 Err(error) => tracing::debug!(%error, "links of pull requests are not known"),
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the reviews of pull requests once more that had changed a moment before they were judged.
+    fn read_unsettled(&mut self, round: &mut Round<'_>) -> Result<(), Fault> {
+        let again = self.memory.unsettled.get(&round.repo().key());
+        for number in again.cloned().unwrap_or_default() {
+            let key = round.item(number)?.key();
+            let is_fresh = round.judged.iter().any(|(judged, _)| *judged == key);
+            let read = if is_fresh {
+                Ok(())
+            } else {
+                self.reviews(round, number)
+            };
+            if read.is_ok() {
+                round.settled.push(number);
+            }
+            self.goes_on(round, number, read)?;
         }
         Ok(())
     }
@@ -501,6 +536,10 @@ impl Poller {
         }
         self.memory.judged.extend(round.judged.drain(..));
         self.memory.offered.extend(round.reviews.drain(..));
+        let repo = round.repo().key();
+        let unsettled = self.memory.unsettled.entry(repo).or_default();
+        unsettled.retain(|number| !round.settled.contains(number));
+        unsettled.append(&mut round.unsettled);
         let now = self.now();
         for begun in std::mem::take(&mut round.ledgers) {
             match self.begin_ledger(&begun.item, &begun.seen, now) {

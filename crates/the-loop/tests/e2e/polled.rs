@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use the_loop_testkit::FakeGithub;
-use the_loop_testkit::fake_github::TOKEN;
+use the_loop_testkit::fake_github::{Fault, TOKEN};
 
 use super::payload::{LABEL, MAINTAINER, STRANGER};
 use super::rig::{Rig, Wish};
@@ -238,4 +238,30 @@ fn in51_a_limit_stops_polling_only() {
     let words = says(&hub, MAINTAINER, "by webhook meanwhile");
     rig.accepted("issue_comment", &webhook(&hub, &words));
     until_has(&rig, "by webhook meanwhile");
+}
+
+#[test]
+fn se21_a_host_that_hangs_does_not_keep_the_daemon_from_its_end() {
+    let hub = hub();
+    let rig = polling(&hub);
+    rig.up();
+    rig.event("poll.baselined", |_| true);
+    hub.fails("issues?state=all", Fault::Silence);
+    rig.until("a call that hangs", || {
+        let asked = hub.requests();
+        asked.iter().any(|r| r.status == 0).then_some(())
+    });
+    let began = std::time::Instant::now();
+    let told = rig.ok(&["stop", "--timeout", "10"]);
+    assert!(told.contains("poller       stopped"), "{told}");
+    rig.ended();
+    assert!(
+        began.elapsed() < std::time::Duration::from_secs(9),
+        "{:?}",
+        began.elapsed()
+    );
+    // And the next one polls.
+    rig.up();
+    says(&hub, MAINTAINER, "the-loop start");
+    rig.event("session.spawned", |_| true);
 }

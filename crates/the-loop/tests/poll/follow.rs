@@ -268,6 +268,38 @@ fn in49_a_closed_row_of_a_session_ends_it_and_names_who_closed_it() {
 }
 
 #[test]
+fn in49_an_end_in_the_second_of_the_last_words_is_seen() {
+    let mut bench = followed();
+    bench.change(|world| world.comment(REPO, 1, "octocat", "thanks"));
+    bench.cycle_now();
+    assert_eq!(bench.told(), ["thanks"]);
+    bench.change(|world| world.close(REPO, 1, "octocat", false));
+    bench.cycle_now();
+    assert_eq!(bench.told(), ["thanks", "Closed"]);
+}
+
+#[test]
+fn in44_a_review_in_the_second_of_another_change_is_read() {
+    let mut bench = followed();
+    bench.change(|world| world.pull(REPO, 7, "octocat", "feature", "Closes #1"));
+    bench.cycle_now();
+    bench.passes(300);
+    bench.change(|world| world.label(REPO, 7, "some", "octocat"));
+    bench.cycle_now();
+    // The row of the pull request stays as it is to the byte.
+    bench.change(|world| world.review(REPO, 7, "octocat", ("APPROVED", "well done"), &["here"]));
+    bench.cycle();
+    assert_eq!(bench.told(), ["well done", "here"]);
+    bench.asked();
+    bench.cycle();
+    let asked = bench.asked();
+    assert!(
+        !asked.iter().any(|(path, _)| path.contains("/reviews")),
+        "{asked:?}"
+    );
+}
+
+#[test]
 fn in49_what_was_deleted_or_moved_is_found_by_asking_for_it() {
     for (status, to, ending) in [
         (410, "", Some(Ending::Deleted)),
