@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use the_loop::poll::Poller;
 use the_loop::tracker::github::payload::{Encoding, Incoming, Parsed, parse};
 use the_loop_core::config::Settings;
+use the_loop_core::delivery::State;
 use the_loop_testkit::fake_github::{Contents, Fault};
 use the_loop_testkit::{FakeGithub, Simulator};
 
@@ -282,6 +283,10 @@ impl History {
             self.passes(600);
             self.cycle();
         }
+        // What GitHub is asked in between takes its time by the wall clock.
+        let ends = [State::Confirmed, State::Settled, State::Dropped];
+        let is_over = |sim: &Simulator| sim.rows().iter().all(|row| ends.contains(&row.state));
+        self.sim.tick_until(1_000, is_over);
         self.works();
     }
 
